@@ -1,0 +1,92 @@
+#include "CLinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void clinux_set_thread_name(const char *name) {
+    char cut[16] = {0};
+    strncpy(cut, name, sizeof cut - 1);
+    pthread_setname_np(pthread_self(), cut);
+}
+
+int clinux_set_thread_fifo(int priority) {
+    struct sched_param parameters = {.sched_priority = priority};
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters);
+}
+
+enum { max_options = 64 };
+
+void clinux_getopt_reset(void) {
+    optind = 0;  // glibc: 0 re-reads the environment and starts anew
+    opterr = 0;
+}
+
+int clinux_getopt(int argc, char *const *argv, const struct clinux_option *options, int count) {
+    struct option table[max_options + 1];
+    char shorts[3 * max_options + 2] = ":";
+    memset(table, 0, sizeof table);
+    if (count > max_options) count = max_options;
+    for (int i = 0; i < count; i++) {
+        table[i].name = options[i].name;
+        table[i].has_arg = options[i].takes_value ? required_argument : no_argument;
+        table[i].val = 256 + i;
+        if (options[i].short_name) {
+            size_t end = strlen(shorts);
+            shorts[end] = (char)options[i].short_name;
+            shorts[end + 1] = options[i].takes_value ? ':' : 0;
+        }
+    }
+    int found = getopt_long(argc, argv, shorts, table, NULL);
+    if (found == -1) return -1;
+    if (found >= 256) return found - 256;
+    if (found == ':') return -3;
+    if (found == '?') return optopt >= 256 ? -4 : -2;
+    for (int i = 0; i < count; i++)
+        if (options[i].short_name == found) return i;
+    return -2;
+}
+
+const char *clinux_optarg(void) { return optarg; }
+int clinux_optind(void) { return optind; }
+
+ssize_t clinux_recv_stamped(int fd, void *buffer, size_t size, struct sockaddr_storage *from, socklen_t *from_length,
+                            int64_t *realtime_ns) {
+    struct iovec part = {buffer, size};
+    union {
+        char bytes[256];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {.msg_name = from,
+                             .msg_namelen = *from_length,
+                             .msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    *realtime_ns = 0;
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0) return got;
+    *from_length = message.msg_namelen;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPNS) {
+            struct timespec stamp;
+            memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
+            *realtime_ns = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
+        }
+    }
+    return got;
+}
+
+const int clinux_CLOCK_MONOTONIC = CLOCK_MONOTONIC;
+const int clinux_CLOCK_REALTIME = CLOCK_REALTIME;
+const int clinux_CLOCK_BOOTTIME = CLOCK_BOOTTIME;
+const int clinux_CLOCK_TAI = CLOCK_TAI;
+
+int clinux_pipe_cloexec(int fds[2]) { return pipe2(fds, O_CLOEXEC); }
+int clinux_accept_cloexec(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC); }
+int clinux_fallocate(int fd, int64_t offset, int64_t length) { return fallocate(fd, 0, offset, length); }

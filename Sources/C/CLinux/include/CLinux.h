@@ -1,0 +1,48 @@
+// What Swift's Glibc module lacks on Linux: headers that it doesn't include, macros that don't import, and functions
+// that glibc declares only under _GNU_SOURCE (which Swift's importer does not define).
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/timerfd.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+// Thread names of at most 15 bytes (pthread_setname_np is GNU-only).
+void clinux_set_thread_name(const char *name);
+
+// SCHED_FIFO for the calling thread; 0, or the errno.
+int clinux_set_thread_fifo(int priority);
+
+// getopt_long keeps its state in globals, which Swift 6 rejects; the accessors keep that state in C.
+struct clinux_option {
+    const char *name;
+    int takes_value;
+    int short_name;
+};
+void clinux_getopt_reset(void);
+// The index into `options` of the next option; -1 at the end, -2 for an unknown option, -3 for a missing value, -4 for a
+// value where none is taken.
+int clinux_getopt(int argc, char *const *argv, const struct clinux_option *options, int count);
+const char *clinux_optarg(void);
+int clinux_optind(void);
+
+// One datagram with the kernel's receive stamp (SO_TIMESTAMPNS, CLOCK_REALTIME ns; 0 when the kernel gave none).
+ssize_t clinux_recv_stamped(int fd, void *buffer, size_t size, struct sockaddr_storage *from, socklen_t *from_length,
+                            int64_t *realtime_ns);
+
+// The CLOCK_* identifiers as plain integers.
+extern const int clinux_CLOCK_MONOTONIC;
+extern const int clinux_CLOCK_REALTIME;
+extern const int clinux_CLOCK_BOOTTIME;
+extern const int clinux_CLOCK_TAI;
+
+// pipe2, accept4, syncfs and renameat2 are GNU-only too.
+int clinux_pipe_cloexec(int fds[2]);
+int clinux_accept_cloexec(int fd);
+int clinux_fallocate(int fd, int64_t offset, int64_t length);

@@ -1,0 +1,4 @@
+@main
+struct DownbeatAgent {
+    static func main() {}
+}

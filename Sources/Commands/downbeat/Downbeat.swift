@@ -1,0 +1,4 @@
+@main
+struct Downbeat {
+    static func main() {}
+}

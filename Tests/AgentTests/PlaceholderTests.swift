@@ -1,0 +1,3 @@
+internal import Testing
+
+@Suite struct AgentPlaceholderTests {}
