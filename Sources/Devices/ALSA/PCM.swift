@@ -41,6 +41,17 @@ package struct PCMShape: Sendable, Hashable {
     /// Stamps are on CLOCK_MONOTONIC.
     package var isMonotonic: Bool
 
+    package init(
+        format: AudioFormat, isPadded: Bool, periodFrames: Int, bufferFrames: Int, isBatch: Bool, isMonotonic: Bool
+    ) {
+        self.format = format
+        self.isPadded = isPadded
+        self.periodFrames = periodFrames
+        self.bufferFrames = bufferFrames
+        self.isBatch = isBatch
+        self.isMonotonic = isMonotonic
+    }
+
     /// Bytes of one sample frame as the card has it.
     package var cardBytesPerFrame: Int { isPadded ? 4 * format.channels : format.bytesPerFrame }
 
