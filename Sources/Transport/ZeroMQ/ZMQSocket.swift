@@ -199,8 +199,7 @@ package final class ZMQSocket {
     ///
     /// The corresponding C functions are `zmq_msg_recv`, with ZMQ_DONTWAIT, and `zmq_msg_gets`.
     ///
-    /// - Parameters:
-    ///   - limit: frames above it are thrown away and counted.
+    /// - Parameter limit: frames above it are thrown away and counted.
     /// - Returns: the message, or nil.
     /// - Throws: `ZMQError`, never for "nothing there".
     package func receive(limit: Int = 8) throws(ZMQError) -> ZMQMessage? {
