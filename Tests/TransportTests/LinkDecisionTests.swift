@@ -98,7 +98,7 @@ struct AnswerCacheTests {
 
     @Test("Answers are bounded in number and in bytes, the oldest go; what isn't kept is done again")
     func bounds() {
-        var cache = AnswerCache(limits: .init(answers: 100, bytes: 50))
+        var cache = AnswerCache(limits: .init(answers: 100, bytes: 50, underWay: 10_000))
         var keys: [AnswerCache.Key] = []
         for _ in 0..<5000 {
             let key = key()
