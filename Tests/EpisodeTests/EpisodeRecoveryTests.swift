@@ -1,10 +1,11 @@
-@testable internal import Episode
 internal import Foundation
 internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
 internal import Timing
+
+@testable internal import Episode
 
 @Suite struct EpisodeRecoveryTests {
     let folder: TemporaryFolder
