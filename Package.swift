@@ -84,7 +84,9 @@ let package = Package(
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
         tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
-        tests("CoordinatorTests", ["Coordinator", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests(
+            "CoordinatorTests",
+            ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
         tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
         tests("IntegrationTests", ["Episode", "Platform", "Protocol", "Timing"]),
     ],
