@@ -1,5 +1,5 @@
-package import Protocol
-package import Timing
+internal import Protocol
+internal import Timing
 
 /// What each command does in each phase.
 extension TakeMachine {
