@@ -88,9 +88,9 @@ package actor StreamRecorder {
         scheduleSync()
     }
 
-    /// Moves T1.
-    package func close(at stop: Timestamp<HostTime>) {
-        gate?.stop = stop
+    /// Moves T1; from any thread, and before any sample that comes in later.
+    package nonisolated func closeGate(at stop: Timestamp<HostTime>) {
+        loop.perform { [weak self] in self?.assumeIsolated { $0.gate?.stop = stop } }
     }
 
     /// Waits until the gate has closed on a sample after T1, or none can be expected any more.

@@ -120,13 +120,12 @@ extension TakeMachine {
             return Outcome(answer, leave(plan, hasFolder: false, words))
         case .committed(let plan, _, _, _) where plan.take == reference.take:
             return Outcome(answer, leave(plan, hasFolder: true, words))
-        case .recording(let plan, let commit, let report) where plan.take == reference.take:
+        case .recording(let plan, let commit, _) where plan.take == reference.take:
             if now - commit.start <= Self.startWindow {
                 return Outcome(answer, leave(plan, hasFolder: true, words))
             }
             // What has been recorded for longer is never thrown away.
-            phase = .stopping(plan, commit, report: report)
-            return Outcome(answer, [.closeGate(at: now), .end(plan, commit, at: now, reason: "aborted")])
+            return Outcome(answer, endSoon("aborted", at: now))
         case .stopping(let plan, _, _) where plan.take == reference.take,
             .finished(let plan, _, _) where plan.take == reference.take:
             return .refuse(
@@ -169,10 +168,10 @@ extension TakeMachine {
         guard let plan, plan.take == command.take else { return unknown(command.take, doing: .stop) }
         switch phase {
         case .recording(_, let commit, _):
-            // What is past can't be stopped; the take then ends now.
-            let at = min(max(command.stop, now), commit.start + Self.longestTake)
+            // What is past can't be stopped; the take then ends as soon as can be.
+            let at = min(max(command.stop, now + Self.stopLead), commit.start + Self.longestTake)
             end = End(at: at, reason: reason)
-            return Outcome(answer, [.closeGate(at: at)] + pass(at, at: now))
+            return Outcome(answer, [.closeGate(at: at)])
         case .committed(_, let commit, _, _) where command.stop > commit.start:
             let at = min(command.stop, commit.start + Self.longestTake)
             end = End(at: at, reason: reason)
@@ -188,14 +187,19 @@ extension TakeMachine {
     mutating func halt(_ reason: String, at now: Timestamp<HostTime>) -> Outcome {
         switch phase {
         case .recording:
-            end = End(at: now, reason: reason)
-            return Outcome(.none, [.closeGate(at: now)] + pass(now, at: now))
+            return Outcome(.none, endSoon(reason, at: now))
         case .arming(let plan), .armed(let plan, _, _):
             return Outcome(.none, leave(plan, hasFolder: false, "it was ended by '\(reason)'"))
         case .committed(let plan, _, _, _):
             return Outcome(.none, leave(plan, hasFolder: true, "it was ended by '\(reason)'"))
         case .none, .stopping, .finished: return Outcome(.none)
         }
+    }
+
+    private mutating func endSoon(_ reason: String, at now: Timestamp<HostTime>) -> [Action] {
+        let at = min(end?.at ?? .init(nanoseconds: .max), now + Self.stopLead)
+        end = End(at: at, reason: reason)
+        return [.closeGate(at: at)]
     }
 
     mutating func finished(_ report: StopReport) -> Outcome {

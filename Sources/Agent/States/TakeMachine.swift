@@ -13,6 +13,8 @@ package struct TakeMachine: Sendable, Hashable {
     package static let farthestLead = Interval.seconds(3600)
     /// No take is longer.
     package static let longestTake = Interval.seconds(7 * 86_400)
+    /// A stop needs this much time, so that every gate closes at the same instant.
+    package static let stopLead = Interval.milliseconds(10)
     /// An abort that comes this early after T0 still belongs to the start, and leaves nothing.
     package static let startWindow = Interval.seconds(5)
     /// The stop chirp lasts 500 ms and needs 800 ms behind it.
