@@ -7,8 +7,8 @@ struct Baseband: Sendable {
     /// Sums of |x|² up to each index, so that the energy of any stretch is one subtraction.
     private var energyBefore: [Double] = [0]
 
-    init(_ signal: ArraySlice<Float>, frequency: Double, rate: Int, decimation: Int) {
-        let step = -2 * Double.pi * frequency / Double(rate)
+    init(_ signal: ArraySlice<Float>, frequency: Double, rate: Double, decimation: Int) {
+        let step = -2 * Double.pi * frequency / rate
         let (turnReal, turnImaginary) = (cos(step), sin(step))
         var index = signal.startIndex
         while index + decimation <= signal.endIndex {

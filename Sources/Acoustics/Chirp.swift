@@ -7,9 +7,12 @@ package enum Chirp {
     package static let longest = 60.0
 
     /// How many samples a spec makes: trunc(rate × duration); 0 for a spec that no one can play.
-    package static func count(_ spec: ChirpSpec, rate: Int) -> Int {
-        let exact = Double(rate) * spec.durationMilliseconds / 1000
-        guard exact.isFinite, exact >= 1, exact <= Double(rate) * longest else { return 0 }
+    package static func count(_ spec: ChirpSpec, rate: Int) -> Int { count(spec, trueRate: Double(rate)) }
+
+    /// The same for a card whose clock doesn't run at a round number of samples a second.
+    static func count(_ spec: ChirpSpec, trueRate rate: Double) -> Int {
+        let exact = rate * spec.durationMilliseconds / 1000
+        guard exact.isFinite, exact >= 1, exact <= rate * longest else { return 0 }
         return Int(exact)
     }
 
@@ -20,7 +23,7 @@ package enum Chirp {
     package static func samples(_ spec: ChirpSpec, rate: Int) -> [Float] {
         let count = count(spec, rate: rate)
         guard count > 0, [spec.fromHz, spec.toHz, spec.amplitude].allSatisfy({ $0.isFinite }) else { return [] }
-        let ramp = ramp(spec, rate: rate, count: count)
+        let ramp = ramp(spec, trueRate: Double(rate), count: count)
         var samples: [Float] = []
         samples.reserveCapacity(count)
         for i in 0..<count {
@@ -37,8 +40,8 @@ package enum Chirp {
     }
 
     /// The length of the attack and of the release, samples.
-    static func ramp(_ spec: ChirpSpec, rate: Int, count: Int) -> Int {
-        let exact = Double(rate) * spec.envelopeMilliseconds / 1000
+    static func ramp(_ spec: ChirpSpec, trueRate rate: Double, count: Int) -> Int {
+        let exact = rate * spec.envelopeMilliseconds / 1000
         guard exact.isFinite, exact >= 1 else { return 1 }
         return max(1, min(Int(min(exact, Double(count))), count / 2))
     }

@@ -21,21 +21,29 @@ package struct ChirpFinder: Sendable {
     private let count: Int
     private let decimation: Int
     private let mixFrequency: Double
-    private let rate: Int
+    private let rate: Double
     private let cosine: [Float]
     private let sine: [Float]
     private let template: Baseband
 
     /// Nil for a spec that has no samples at the rate.
-    package init?(spec: ChirpSpec, rate: Int) {
-        count = Chirp.count(spec, rate: rate)
+    package init?(spec: ChirpSpec, rate: Int) { self.init(spec: spec, trueRate: Double(rate)) }
+
+    /// For a card whose true rate is known, in samples a second of host time.
+    ///
+    /// A sweep that is played back too slowly looks like one at another time: with 17→19 kHz in 500 ms each ppm of the
+    /// card's skew moves the found place by 18 kHz × 1e-6 / 4 kHz/s = 4.5 µs, and the stop chirp's by as much the other
+    /// way. So who wants better than a millisecond gives the rate that the stamps say, not the nominal one.
+    package init?(spec: ChirpSpec, trueRate rate: Double) {
+        guard rate.isFinite, rate > 0, rate < 1e7 else { return nil }
+        count = Chirp.count(spec, trueRate: rate)
         guard count > 0, spec.fromHz.isFinite, spec.toHz.isFinite else { return nil }
         self.rate = rate
-        let ramp = Chirp.ramp(spec, rate: rate, count: count)
+        let ramp = Chirp.ramp(spec, trueRate: rate, count: count)
         var cosine: [Float] = []
         var sine: [Float] = []
         for i in 0..<count {
-            let phase = Chirp.phase(spec, at: Double(i) / Double(rate))
+            let phase = Chirp.phase(spec, at: Double(i) / rate)
             let gain = Chirp.envelope(at: i, of: count, ramp: ramp)
             cosine.append(Float(gain * cos(phase)))
             sine.append(Float(gain * sin(phase)))
@@ -43,7 +51,7 @@ package struct ChirpFinder: Sendable {
         (self.cosine, self.sine) = (cosine, sine)
         mixFrequency = (spec.fromHz + spec.toHz) / 2
         let width = max(abs(spec.toHz - spec.fromHz), 200)
-        decimation = max(1, Int(Double(rate) / (2 * width)))
+        decimation = max(1, Int(rate / (2 * width)))
         template = Baseband(sine[...], frequency: mixFrequency, rate: rate, decimation: decimation)
     }
 

@@ -1,7 +1,7 @@
 internal import Glibc
 package import Platform
 internal import Protocol
-internal import Timing
+package import Timing
 
 /// The folder that is the emulated room: one file for each sound, whole from the moment that it can be seen.
 ///
@@ -9,7 +9,7 @@ internal import Timing
 /// without being read. Nothing here is fsynced: the room is gone with the machine's boot.
 package struct AirFolder: Sendable, Hashable {
     /// How long a sound stays after its end; sound has left any room by then (10 km take 30 s).
-    static let keep = Interval.milliseconds(180_000)
+    package static let keep = Interval.milliseconds(180_000)
     static let suffix = ".air"
     static let partSuffix = ".part"
 
@@ -43,13 +43,13 @@ package struct AirFolder: Sendable, Hashable {
     private static let bootWord = String(RoomClock.bootID.prefix(8))
 
     /// A sound that is written but can't be heard yet.
-    struct Draft {
+    package struct Draft: Sendable {
         fileprivate let side: String
         fileprivate let final: String
     }
 
     /// Writes a sound to a side file.
-    func write(_ sound: AirSound) throws(SystemError) -> Draft {
+    package func write(_ sound: AirSound) throws(SystemError) -> Draft {
         let name =
             "\(Self.bootWord)-\(sound.start.nanoseconds)-\(sound.end.nanoseconds)-\(UniqueID.random())\(Self.suffix)"
         let draft = Draft(side: "\(path)/.\(name)\(Self.partSuffix)", final: "\(path)/\(name)")
@@ -62,21 +62,21 @@ package struct AirFolder: Sendable, Hashable {
     }
 
     /// Lets a written sound out into the room.
-    func publish(_ draft: Draft) throws(SystemError) { try Files.rename(draft.side, to: draft.final) }
+    package func publish(_ draft: Draft) throws(SystemError) { try Files.rename(draft.side, to: draft.final) }
 
     /// Takes a sound back, published or not.
-    func discard(_ draft: Draft) {
+    package func discard(_ draft: Draft) {
         unlink(draft.side)
         unlink(draft.final)
     }
 
     /// The names of all sounds, and of what else ends in `.air`.
-    func names() throws(SystemError) -> [String] {
+    package func names() throws(SystemError) -> [String] {
         try Files.list(path).filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }
     }
 
     /// Removes sounds that no one can hear any more, those of an earlier boot, and what dead speakers left.
-    func sweep(now: Timestamp<RoomTime>) {
+    package func sweep(now: Timestamp<RoomTime>) {
         guard let names = try? Files.list(path) else { return }
         for name in names where name.hasSuffix(Self.suffix) || name.hasSuffix(Self.suffix + Self.partSuffix) {
             if let entry = Entry(name: name), !name.hasPrefix(".") {

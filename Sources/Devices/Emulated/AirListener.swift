@@ -1,12 +1,12 @@
 internal import Glibc
 internal import Platform
-internal import Timing
+package import Timing
 
 /// The ears of one emulated microphone: it keeps the sounds that can be heard now, and mixes them as they arrive.
 ///
 /// Concurrency: a value that one thread owns.
-struct AirListener: Sendable {
-    static let speedOfSound = 343.0
+package struct AirListener: Sendable {
+    package static let speedOfSound = 343.0
     /// Of all sounds that are held at a time; 64 MiB of samples.
     private static let mostSamples = 16 << 20
     private static let log = Log("air")
@@ -34,7 +34,7 @@ struct AirListener: Sendable {
     private var nextScan = Timestamp<RoomTime>(nanoseconds: .min)
     private var folderIsBroken = false
 
-    init(folder: AirFolder, position: [Double], rate: Int) {
+    package init(folder: AirFolder, position: [Double], rate: Int) {
         self.folder = folder
         self.position = position
         self.rate = rate
@@ -44,7 +44,7 @@ struct AirListener: Sendable {
     ///
     /// The folder is read when its time stamp changed and for a second after (the stamp's grain is some milliseconds),
     /// and once a second in any case.
-    mutating func refresh(now: Timestamp<RoomTime>) {
+    package mutating func refresh(now: Timestamp<RoomTime>) {
         let change = Files.modificationTime(folder.path)
         if change != folderChange {
             folderChange = change
@@ -73,7 +73,7 @@ struct AirListener: Sendable {
     ///   - block: one value for each sample; is added to.
     ///   - start: when the block's first sample is taken.
     ///   - rate: the microphone's true samples a second of room time.
-    func mix(into block: inout [Float], from start: Timestamp<RoomTime>, rate: Double) {
+    package func mix(into block: inout [Float], from start: Timestamp<RoomTime>, rate: Double) {
         for sound in sounds.values {
             let step = sound.rate / rate
             let position = (start - sound.arrival).seconds * sound.rate
@@ -117,7 +117,7 @@ struct AirListener: Sendable {
     private func heard(_ sound: AirSound) -> Heard {
         let distance = zip(sound.position, position).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) }.squareRoot()
         let delay = Interval.seconds(distance / Self.speedOfSound)
-        let kernel = sound.rate <= rate ? SincKernel.full : SincKernel(cutoff: 0.95 * Double(rate) / Double(sound.rate))
+        let kernel = sound.rate <= rate ? SincKernel.full : SincKernel(cutoff: 0.98 * Double(rate) / Double(sound.rate))
         let zeros = [Float](repeating: 0, count: kernel.taps)
         return Heard(
             padded: zeros + sound.samples + zeros, count: sound.samples.count, rate: Double(sound.rate),

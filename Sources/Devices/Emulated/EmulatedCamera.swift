@@ -57,8 +57,8 @@ package struct EmulatedCamera: EmulatedSource {
     }
 
     package var batch: Int64 { 1 }
-    /// Four buffers, as a driver has.
-    package var depth: Int64 { 4 }
+    /// Buffers for a second: a busy machine that only emulates shouldn't look like a lossy camera.
+    package var depth: Int64 { max(8, Int64(options.rate)) }
 
     package func description(of stream: StreamID) -> StreamDescription {
         let (width, height) = (options.width, options.height)

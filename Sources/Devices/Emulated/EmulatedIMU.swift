@@ -40,8 +40,8 @@ package struct EmulatedIMU: EmulatedSource {
     }
 
     package var batch: Int64 { max(1, Int64(options.rate / 100)) }
-    /// A FIFO of half a second.
-    package var depth: Int64 { max(8, Int64(options.rate / 2)) }
+    /// A FIFO of a second.
+    package var depth: Int64 { Int64(options.rate) }
 
     package func description(of stream: StreamID) -> StreamDescription {
         let units = ["m/s^2", "m/s^2", "m/s^2", "rad/s", "rad/s", "rad/s"]

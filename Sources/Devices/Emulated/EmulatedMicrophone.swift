@@ -44,8 +44,8 @@ package struct EmulatedMicrophone: EmulatedSource {
     private var trueRate: Double { Double(options.rate) * (1 + options.skewPPM * 1e-6) }
 
     package var batch: Int64 { 1 }
-    /// A ring of half a second.
-    package var depth: Int64 { 25 }
+    /// A ring of a second.
+    package var depth: Int64 { Int64(Self.blocksPerSecond) }
 
     package func description(of stream: StreamID) -> StreamDescription {
         let place = options.air.map { "in the room \($0.folder)" } ?? "without a room"

@@ -1,14 +1,14 @@
 internal import Glibc
-internal import Protocol
+package import Protocol
 
 /// The picture of the pattern camera: a still background, a box that moves below the code, and the code itself.
 ///
 /// The background is made once. A frame puts the background back where the box was, and copies prepared rows where the
 /// box and the code are: some hundred short memory copies, whatever the build's optimization.
-struct PatternPicture: Sendable {
-    let format: VideoFormat
+package struct PatternPicture: Sendable {
+    package let format: VideoFormat
     /// The last frame.
-    private(set) var bytes: [UInt8]
+    private var bytes: [UInt8]
     private let background: [UInt8]
     /// Bytes from one luma value to the next.
     private let step: Int
@@ -22,7 +22,7 @@ struct PatternPicture: Sendable {
     private var box: (x: Int, y: Int)
 
     /// Width and height are even; the encoding is one of yuyv, nv12 and yuv420p.
-    init(encoding: VideoFormat.Encoding, width: Int, height: Int, rate: Double) {
+    package init(encoding: VideoFormat.Encoding, width: Int, height: Int, rate: Double) {
         let step = encoding == .yuyv ? 2 : 1
         format = VideoFormat(encoding: encoding, width: width, height: height, bytesPerLine: width * step)
         self.step = step
@@ -43,7 +43,7 @@ struct PatternPicture: Sendable {
     }
 
     /// Draws one frame and gives it back.
-    mutating func draw(_ code: PatternCode) -> [UInt8] {
+    package mutating func draw(_ code: PatternCode) -> [UInt8] {
         let (old, new) = (box, position(at: code.number))
         // Taken out of self, so that the closure may use the rest of self without a copy of the picture.
         var canvas = bytes
