@@ -1,6 +1,6 @@
 package import Episode
 internal import Platform
-package import Protocol
+internal import Protocol
 
 /// What sealing made.
 package struct SealResult: Sendable {
@@ -44,7 +44,6 @@ package struct EpisodeSealer: Sendable {
             guard let host = HostID(rawValue: figures.hosts[index].id) else { continue }
             figures.hosts[index].startBound = record[host]?.bound
         }
-        ChirpWitness.listen(folder, &figures)
         let verdict = VerdictRules().judge(figures)
         try verdict.write(to: "\(folder)/verdict.json")
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
@@ -107,7 +106,6 @@ package struct EpisodeSealer: Sendable {
         let result = try merge(folder, plan)
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
-        ChirpWitness.listen(folder, &figures)
         let verdict = VerdictRules().judge(figures)
         try verdict.write(to: "\(folder)/verdict.json")
         try VerdictReport.write(verdict, to: "\(folder)/report.html")

@@ -1,6 +1,6 @@
-internal import Platform
+package import Platform
 package import Protocol
-package import Timing
+internal import Timing
 package import Transport
 
 /// The conversation with one agent: hello, lease, snapshot, then heartbeats, again after each interruption.

@@ -1,7 +1,7 @@
 internal import Episode
 internal import Platform
-package import Protocol
-package import Timing
+internal import Protocol
+internal import Timing
 internal import Transport
 
 /// What a take came to.
@@ -55,7 +55,11 @@ extension SessionCoordinator {
     /// Gives an event to the take, if there is one.
     func feed(_ event: TakeEvent) {
         guard machine != nil else { return }
-        pendingActions += machine?.handle(event, now: HostClock.rigNow) ?? []
+        enqueue(machine?.handle(event, now: HostClock.rigNow) ?? [])
+    }
+
+    func enqueue(_ actions: [TakeAction]) {
+        pendingActions += actions
         schedule()
         changed()
         guard !isPerforming, !pendingActions.isEmpty else { return }

@@ -1,5 +1,5 @@
 internal import Episode
-package import Platform
+internal import Platform
 package import Protocol
 package import Timing
 package import Transport
