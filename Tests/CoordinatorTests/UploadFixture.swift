@@ -28,8 +28,8 @@ final class UploadFixture: Sendable {
         // Host b's clock is 4 s ahead of the lab's.
         try write(
             "clock_sync.jsonl",
-            "{\"host_id\":\"main lab\",\"reference_ns\":1000000000,\"offset_ns\":0,\"skew\":0,\"bound_ns\":1000}\n"
-                + "{\"host_id\":\"b\",\"reference_ns\":1000000000,\"offset_ns\":4000000000,\"skew\":0,\"bound_ns\":1000}\n"
+            "{\"host_id\":\"main lab\",\"rig_ns\":1000000000,\"offset_ns\":0,\"skew\":0,\"bound_ns\":1000}\n"
+                + "{\"host_id\":\"b\",\"rig_ns\":1000000000,\"offset_ns\":4000000000,\"skew\":0,\"bound_ns\":1000}\n"
         )
         for host in ["main lab", "b"] { try write("hosts/\(host)/sync_point.json", "{\"host_id\":\"\(host)\"}") }
         try write("manifest.json", "{\"state\":\"sealed\"}")

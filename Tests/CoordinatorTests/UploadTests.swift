@@ -144,6 +144,9 @@ internal import Testing
         #expect(waited.entry.lastError?.contains("make room") == true)
         await full.stop()
 
+        try fixture.write("hosts/b/cam.mp4", "the video of b")
+        try Files.remove("\(fixture.episode)/data/b.cam.mp4")
+        try Files.hardLink("\(fixture.episode)/hosts/b/cam.mp4", to: "\(fixture.episode)/data/b.cam.mp4")
         // The aggregated manifest says what the bytes were at their source; the copy at home has changed since.
         try fixture.write(
             "aggregated_manifest.json",

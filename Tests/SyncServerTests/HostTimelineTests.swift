@@ -3,7 +3,7 @@ internal import Testing
 @testable internal import SyncServer
 
 @Suite struct HostTimelineTests {
-    private func knot(_ host: Int64, _ offset: Int64, skew: Double = 0, bound: Int64? = 100, skewBound: Double = 0)
+    private func knot(_ host: Int64, _ offset: Int64, skew: Double = 0, bound: Int64? = 100, skewBound: Double? = 0)
         -> HostTimeline.Knot
     {
         HostTimeline.Knot(host: host, offset: offset, skew: skew, bound: bound, skewBound: skewBound)
@@ -29,12 +29,30 @@ internal import Testing
 
     @Test("The bound grows outside of the knots, and an unknown one stays unknown")
     func bounds() throws {
-        let line = try #require(HostTimeline([knot(0, 0, bound: 100, skewBound: 1e-6), knot(1000, 0, bound: 300)]))
         // 100 + 1 s × 1 ppm + 1 for rounding; between the knots the larger of the two.
+        let line = try #require(
+            HostTimeline([knot(0, 0, bound: 100, skewBound: 1e-6), knot(1_000_000_000, 0, bound: 300, skewBound: 1e-6)])
+        )
         #expect(line.bound(at: -1_000_000_000) == 1101)
-        #expect(line.bound(at: 500) == 301)
+        #expect(line.bound(at: 500_000_000) == 301)
+        // The skew's error isn't known: the bound holds at its instant alone.
+        let loose = try #require(HostTimeline([knot(0, 0, bound: 100, skewBound: nil)]))
+        #expect(loose.bound(at: 0) == 100)
+        #expect(loose.bound(at: 1) == nil)
         #expect(try #require(HostTimeline([knot(0, 0, bound: nil)])).bound(at: 5) == nil)
         #expect(HostTimeline.identity.bound(at: 5) == 0)
+    }
+
+    @Test("A rough early exchange doesn't spoil what a later one has proved")
+    func dominance() throws {
+        // 1 s later the offset is known to 1 µs, and by the skew's 10 ppm to 11 µs at the first; that beats 5 ms.
+        let line = try #require(
+            HostTimeline([
+                knot(0, 4_000_000, bound: 5_000_000, skewBound: 10e-6),
+                knot(1_000_000_000, 0, bound: 1000, skewBound: 10e-6),
+            ]))
+        #expect(line.offset(at: 0) == 0)
+        #expect(line.bound(at: 0) == 11_001)
     }
 
     @Test("Mappings that no clock could have are refused")

@@ -104,8 +104,8 @@ internal import Testing
         // a = rig + 1000 ns; b = rig + 1000 ns + 3600 s, known to 2 µs.
         try fixture.file(
             "clock_sync.jsonl",
-            "{\"host_id\":\"a\",\"reference_ns\":0,\"offset_ns\":1000,\"skew\":0,\"bound_ns\":500}\n"
-                + "{\"host_id\":\"b\",\"reference_ns\":0,\"offset_ns\":\(hour + 1000),\"skew\":0,\"bound_ns\":2000}\n",
+            "{\"host_id\":\"a\",\"rig_ns\":0,\"offset_ns\":1000,\"skew\":0,\"skew_bound\":0,\"bound_ns\":500}\n"
+                + "{\"host_id\":\"b\",\"rig_ns\":0,\"offset_ns\":\(hour + 1000),\"skew\":0,\"skew_bound\":0,\"bound_ns\":2000}\n",
             in: "timestamps/take")
         let job = try fixture.ended(try fixture.post(json: body))
         #expect(job["status"]?.string == "complete", "\(job)")
@@ -128,15 +128,26 @@ internal import Testing
         try Files.remove("\(fixture.path)/timestamps/take/clock_sync.jsonl")
         try fixture.file(
             "manifest.json",
-            "{\"hosts\":[{\"host_id\":\"a\",\"clock_mapping\":{\"reference_ns\":0,\"offset_ns\":1000}},"
-                + "{\"host_id\":\"b\",\"clock_mapping\":{\"reference_ns\":0,\"offset_ns\":\(hour + 1000)}}]}",
+            // From host to rig: what is to be added.
+            "{\"hosts\":[{\"host_id\":\"a\",\"clock\":{\"reference\":0,\"offset\":-1000,\"skew\":0,\"bound\":500,"
+                + "\"skewBound\":0}},{\"host_id\":\"b\",\"clock\":{\"reference\":0,\"offset\":\(-hour - 1000),"
+                + "\"skew\":0,\"bound\":2000,\"skewBound\":0}}]}",
             in: "timestamps/take")
         let mapped = try fixture.ended(try fixture.post(json: body))
         #expect(mapped["status"]?.string == "complete", "\(mapped)")
         let other = try fixture.get("/api/v1/jobs/\(mapped["job_id"]?.string ?? "")/download/sync_report.json").json
         #expect(other["alignment"]?["method"]?.string == "clock_mapping")
-        // Nobody proved a bound, so none is claimed.
-        #expect(other["streams"]?["b.cam"]?["clock_bound_ms"] == .null)
-        #expect(other["streams"]?["b.cam"]?["confidence"] == nil)
+        #expect(other["streams"]?["b.cam"]?["clock_bound_ms"]?.double == 0.002502)
+        #expect(other["streams"]?["b.cam"]?["offset_ms"]?.double == 7)
+
+        // Rows without a bound align too, and no bound is claimed.
+        try fixture.file(
+            "clock_sync.jsonl",
+            "{\"host_id\":\"a\",\"rig_ns\":0,\"offset_ns\":1000}\n"
+                + "{\"host_id\":\"b\",\"rig_ns\":0,\"offset_ns\":\(hour + 1000)}\n", in: "timestamps/take")
+        let unbound = try fixture.ended(try fixture.post(json: body))
+        let open = try fixture.get("/api/v1/jobs/\(unbound["job_id"]?.string ?? "")/download/sync_report.json").json
+        #expect(open["streams"]?["b.cam"]?["clock_bound_ms"] == .null)
+        #expect(open["streams"]?["b.cam"]?["confidence"] == nil)
     }
 }
