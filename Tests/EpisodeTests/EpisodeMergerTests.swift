@@ -241,6 +241,31 @@ internal import Timing
         #expect(verdict.hosts.first { $0.id == "bench" }?.color == .green)
     }
 
+    /// A host whose program died with stamps ahead of its frames: the merged stamps are those of the frames there are.
+    @Test func aRecoveredHostHasAsManyStampsAsFrames() throws {
+        try writeHost("bench", role: .leader, offset: 0)
+        let host = "\(folder.path)/hosts/bench"
+        let more = (60..<80).map { "{\"frame_number\":\($0),\"capture_ns\":\(103_000_000_000 + $0)}\n" }.joined()
+        try AtomicFile.write(
+            try Files.read("\(host)/cam.timestamps.jsonl") + Array(more.utf8), to: "\(host)/cam.timestamps.jsonl")
+        var manifest = try HostManifest.read("\(host)/manifest.json")
+        manifest.status = .recording
+        for index in manifest.streams.indices { manifest.streams[index].status = .recording }
+        try manifest.write(to: "\(host)/manifest.json")
+        #expect(try EpisodeRecovery.recover(folder: host, host: HostID(unchecked: "bench")) != nil)
+
+        let result = try EpisodeMerger.merge(folder: folder.path, plan: plan(["bench": 0]))
+        let camera = try #require(result.manifest.streams.first { $0.id == "bench.cam" })
+        #expect(camera.frameCount == 60)
+        #expect(camera.rows == 60)
+        #expect(camera.last == Timestamp(nanoseconds: 100_000_000_000 + 59 * 33_333_333))
+        #expect(try RowFile.read("\(folder.path)/timestamps/bench.cam.timestamps.jsonl").rows == 60)
+        let check = try EpisodeVerifier.verify(folder: folder.path)
+        #expect(check.findings == [])
+        let figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: check)
+        #expect(VerdictRules().judge(figures).color == .amber)
+    }
+
     @Test func withoutVideoASensorIsThePrimary() throws {
         let files = [
             "imu.jsonl": Fixture.rows(3) { #"{"frame_number":\#($0),"capture_ns":\#($0),"channels":{"a":1}}"# }

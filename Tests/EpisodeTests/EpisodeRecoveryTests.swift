@@ -125,7 +125,7 @@ internal import Timing
         let whole = try Files.read("\(folder.path)/cam.mp4")
         let path = "\(folder.path)/cut.mp4"
         var counts: Set<Int64> = []
-        for length in stride(from: whole.count, through: 0, by: -97) {
+        for length in stride(from: whole.count, through: 0, by: -311) {
             try AtomicFile.write(Array(whole[..<length]), to: path)
             guard let kept = try TornTail.wholeLength(ofFragments: path) else { continue }
             try AtomicFile.write(Array(whole[..<Int(kept)]), to: path)
