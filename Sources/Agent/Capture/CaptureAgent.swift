@@ -115,12 +115,19 @@ package actor CaptureAgent {
 
     /// Repairs what an earlier run left, and begins to look after things.
     package func start() async throws {
-        precondition(slots.isEmpty && tickTimer == nil, "start is called once")
+        precondition(tickTimer == nil, "start is called once")
         try await store.load()
         for sentence in try await store.recover() {
             Self.log.warning("recovery: \(sentence)")
             tell("recovered \(sentence)")
         }
+        try makeSlots()
+        freeBytes = (try? Files.freeSpace(at: home.episodes)) ?? 0
+        scheduleTick()
+    }
+
+    private func makeSlots() throws {
+        guard slots.isEmpty else { return }
         for device in configuration.devices {
             let stream = device.stream
             let recorder = StreamRecorder(stream, limits: ringLimits) { [weak self, loop] notice in
@@ -129,8 +136,12 @@ package actor CaptureAgent {
             try session.add(stream)
             slots.append(StreamSlot(device, recorder: recorder))
         }
-        freeBytes = (try? Files.freeSpace(at: home.episodes)) ?? 0
-        scheduleTick()
+    }
+
+    /// What is attached to this host, and what the configuration makes of it; works without `start` too.
+    package func devices() async throws -> DeviceList {
+        try makeSlots()
+        return try await deviceList()
     }
 
     package func open(_ ports: Ports) { self.ports = ports }

@@ -1,4 +1,5 @@
-internal import Platform
+internal import Glibc
+package import Platform
 package import Protocol
 
 /// The folders of an agent's state, all below `DOWNBEAT_HOME`.
@@ -36,5 +37,26 @@ package struct AgentHome: Sendable, Hashable {
         let identity = Identity(host_uuid: .random())
         try AtomicFile.write(try JSONText.encodePretty(identity), to: host)
         return identity.host_uuid
+    }
+
+    /// The right to be the one agent of this home, for as long as the descriptor lives, also when the program is killed.
+    ///
+    /// The corresponding C function is `flock`.
+    package func lock() throws -> FileDescriptor {
+        try make()
+        let file = try FileDescriptor(path: "\(path)/agent.lock", flags: O_RDWR | O_CREAT, mode: 0o600)
+        guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+            throw HomeInUse(path: path)
+        }
+        return file
+    }
+}
+
+/// Another agent runs with the same home.
+package struct HomeInUse: Error, Sendable, CustomStringConvertible {
+    package let path: String
+
+    package var description: String {
+        "another agent runs with the home \(path); stop it, or give this one another DOWNBEAT_HOME"
     }
 }
