@@ -70,7 +70,9 @@ let package = Package(
             ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
         room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
-        command("downbeat", ["Coordinator", "SyncServer", "Platform", "Protocol"]),
+        command(
+            "downbeat",
+            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
         // Tests

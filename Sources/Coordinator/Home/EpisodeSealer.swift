@@ -35,22 +35,46 @@ package struct EpisodeSealer: Sendable {
         if let size = Files.size(measured), size > 0 {
             try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: clock)
         }
-        let result = try EpisodeSealer.merge(folder, plan())
+        let sealed = try EpisodeSealer.seal(folder, plan(), primary: record.settings.primary) { figures in
+            figures.policy = record.settings.policy
+            figures.chirp = record.settings.chirp
+            for index in figures.hosts.indices {
+                guard let host = HostID(rawValue: figures.hosts[index].id) else { continue }
+                figures.hosts[index].startBound = record[host]?.bound
+            }
+        }
+        try? Files.remove(measured)
+        return sealed
+    }
+
+    private static func seal(
+        _ folder: String, _ plan: MergePlan, primary: String?, _ complete: (inout VerdictFigures) -> Void
+    ) throws -> SealResult {
+        // What is being made anew isn't sealed meanwhile.
+        try Files.remove("\(folder)/verdict.json")
+        let result = try EpisodeMerger.merge(folder: folder, plan: plan)
+        if let primary { try choose(primary, result.request, folder) }
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
-        figures.policy = record.settings.policy
-        figures.chirp = record.settings.chirp
-        for index in figures.hosts.indices {
-            guard let host = HostID(rawValue: figures.hosts[index].id) else { continue }
-            figures.hosts[index].startBound = record[host]?.bound
-        }
+        complete(&figures)
         let verdict = VerdictRules().judge(figures)
-        try verdict.write(to: "\(folder)/verdict.json")
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
-        try EpisodeSealer.markSealed(folder)
-        try? Files.remove(measured)
+        try verdict.write(to: "\(folder)/verdict.json")
+        try markSealed(folder)
         return SealResult(
             verdict: verdict, hasRequest: result.request != nil, bytes: report.bytes, files: report.files)
+    }
+
+    /// Makes the configured stream the primary one, if it is in the request.
+    private static func choose(_ primary: String, _ request: SyncRequest?, _ folder: String) throws {
+        guard var request, request.hosts.contains(where: { $0.streams.contains { $0.id == primary } }) else { return }
+        for host in request.hosts.indices {
+            for stream in request.hosts[host].streams.indices {
+                let isPrimary = request.hosts[host].streams[stream].id == primary
+                request.hosts[host].streams[stream].isPrimary = isPrimary ? true : nil
+            }
+        }
+        try request.write(to: "\(folder)/sync_request.json")
     }
 
     private func plan() throws -> MergePlan {
@@ -86,12 +110,6 @@ package struct EpisodeSealer: Sendable {
         return plan
     }
 
-    private static func merge(_ folder: String, _ plan: MergePlan) throws -> MergeResult {
-        // What is being made anew isn't sealed meanwhile.
-        try Files.remove("\(folder)/verdict.json")
-        return try EpisodeMerger.merge(folder: folder, plan: plan)
-    }
-
     /// Merges and judges again what is at home, without the hosts.
     package static func mergeAgain(folder: String, record: TakeRecord?, journal: TakeJournal) throws -> SealResult {
         if let record { return try EpisodeSealer(folder: folder, record: record, journal: journal).seal() }
@@ -103,15 +121,7 @@ package struct EpisodeSealer: Sendable {
             plan.participant = old.participant
             plan.leader = old.leader.flatMap { HostID(rawValue: $0) }
         }
-        let result = try merge(folder, plan)
-        let report = try EpisodeVerifier.verify(folder: folder)
-        var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
-        let verdict = VerdictRules().judge(figures)
-        try verdict.write(to: "\(folder)/verdict.json")
-        try VerdictReport.write(verdict, to: "\(folder)/report.html")
-        try markSealed(folder)
-        return SealResult(
-            verdict: verdict, hasRequest: result.request != nil, bytes: report.bytes, files: report.files)
+        return try seal(folder, plan, primary: nil) { _ in }
     }
 
     /// The last write: where it is, all the rest is whole and on the disk.

@@ -145,7 +145,8 @@ package struct HostRegistry: Sendable {
         // Who is alive is known better than by what somebody advertises.
         if known.isAlive && known.advertisement.key != advertisement.key { return }
         if known.isAlive {
-            entries[uuid]?.advertisement.addresses = merged(known.advertisement.addresses, advertisement.addresses)
+            let addresses = merged(known.advertisement.addresses, advertisement.addresses)
+            entries[uuid]?.advertisement.addresses = addresses
             return
         }
         admit(advertisement)

@@ -160,7 +160,7 @@ package actor SessionCoordinator {
     /// - Returns: the hosts that are ready.
     package func waitForHosts(_ patience: Interval) async -> [HostID] {
         let end = HostClock.now + patience
-        while HostClock.now < end {
+        while HostClock.now < end && !Task.isCancelled {
             let missing = expected.filter { host in
                 !isReady(host) && registry.entry(of: host)?.problem?.isRefusal != true
             }
@@ -168,6 +168,15 @@ package actor SessionCoordinator {
             await nextChange(until: end)
         }
         return expected.filter { isReady($0) }
+    }
+
+    /// Waits until a host is trusted that wasn't among those that are known; nil when the task was cancelled.
+    package func waitForNewHost(known: Set<UniqueID>) async -> HostID? {
+        while !Task.isCancelled {
+            if let new = trust.hosts.first(where: { !known.contains($0.hostUUID) }) { return new.host }
+            await nextChange(until: HostClock.now + .seconds(60))
+        }
+        return nil
     }
 
     /// Waits for anything to happen that a waiter may look at.

@@ -44,7 +44,9 @@ extension TakeMachine {
     }
 
     /// What of a report stands against a take, one sentence each.
-    private func problems(_ report: ArmReport) -> [String] {
+    private func problems(_ report: ArmReport) -> [String] { Self.problems(report, settings) }
+
+    static func problems(_ report: ArmReport, _ settings: TakeSettings) -> [String] {
         var problems = report.streams.compactMap { outcome in
             outcome.error.map { "stream \(outcome.stream.id): \($0)" }
         }
