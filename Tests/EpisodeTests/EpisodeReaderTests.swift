@@ -1,9 +1,10 @@
-@testable internal import Episode
 internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
 internal import Timing
+
+@testable internal import Episode
 
 @Suite struct EpisodeReaderTests {
     let folder: TemporaryFolder
@@ -24,7 +25,9 @@ internal import Timing
         #expect(record.dialect == .swift)
         #expect(record.host == "iphone")
         #expect(record.state == .finished)
-        #expect(record.anchor == EpisodeRecord.Anchor(monotonic: 1_234_567_890_123_456_789, wall: 1_775_921_370_123_456_768))
+        #expect(
+            record.anchor == EpisodeRecord.Anchor(monotonic: 1_234_567_890_123_456_789, wall: 1_775_921_370_123_456_768)
+        )
         #expect(record.streams.map(\.id) == ["cam_ego", "cam_wrist", "imu"])
         #expect(record.streams.map(\.kind) == [.video, .video, .sensor])
         let camera = record.streams[0]

@@ -1,10 +1,11 @@
-@testable internal import Episode
 internal import Foundation
 internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
 internal import Timing
+
+@testable internal import Episode
 
 @Suite struct EpisodeRecoveryTests {
     let folder: TemporaryFolder
@@ -124,7 +125,7 @@ internal import Timing
         let whole = try Files.read("\(folder.path)/cam.mp4")
         let path = "\(folder.path)/cut.mp4"
         var counts: Set<Int64> = []
-        for length in stride(from: whole.count, through: 0, by: -97) {
+        for length in stride(from: whole.count, through: 0, by: -311) {
             try AtomicFile.write(Array(whole[..<length]), to: path)
             guard let kept = try TornTail.wholeLength(ofFragments: path) else { continue }
             try AtomicFile.write(Array(whole[..<Int(kept)]), to: path)

@@ -1,9 +1,10 @@
-@testable internal import Episode
 internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
 internal import Timing
+
+@testable internal import Episode
 
 /// Episodes as the other programs write them, by hand from their documented shapes.
 enum Fixture {
@@ -115,7 +116,8 @@ enum Fixture {
         {"frame_number":1,"capture_ns":5033433333,"clock_source":"host_monotonic","clock_domain":"bench","uncertainty_ns":5000000,"quest_native_ns":77}
 
         """,
-        "ego_cam.left.timestamps.jsonl": "{\"frame_number\":0,\"capture_ns\":5000100000,\"clock_source\":\"host_monotonic\"}\n",
+        "ego_cam.left.timestamps.jsonl":
+            "{\"frame_number\":0,\"capture_ns\":5000100000,\"clock_source\":\"host_monotonic\"}\n",
         "ego_cam.left.mp4": "media",
         "glove.jsonl": "",
     ]

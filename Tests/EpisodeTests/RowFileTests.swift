@@ -1,9 +1,10 @@
-@testable internal import Episode
 internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
 internal import Timing
+
+@testable internal import Episode
 
 @Suite struct RowFileTests {
     let folder: TemporaryFolder

@@ -178,7 +178,7 @@ struct LinkTests {
     func severalAddresses() async throws {
         let right = try await ServerFixture(at: "127.0.0.1", trusting: [keys.publicKey])
         let wrong = try await ServerFixture(at: "127.0.0.2", port: right.commandPort, trusting: [keys.publicKey])
-        let addresses = ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].map { NetworkAddress(text: $0) }
+        let addresses = ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].compactMap { NetworkAddress($0) }
         let link = try await AgentConnection(
             host: LinkSamples.host, addresses: addresses, commandPort: right.commandPort,
             serverKey: right.keys.publicKey, keys: keys)
@@ -242,7 +242,7 @@ struct LinkTests {
         await #expect(processExitsWith: .exitCode(7)) {
             let runtime = LinkRuntime()
             let link = try await AgentConnection(
-                host: HostID(unchecked: "x"), addresses: [NetworkAddress(text: "127.0.0.1")], commandPort: 9,
+                host: HostID(unchecked: "x"), addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 }, commandPort: 9,
                 serverKey: CurveKeyPair.generate().publicKey, keys: .generate(), runtime: runtime)
             let server = try await CommandServer(
                 options: CommandServer.Options(commandPort: 0, keys: .generate()), allows: { _ in nil })

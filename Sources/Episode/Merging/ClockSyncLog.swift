@@ -60,7 +60,9 @@ package struct ClockSyncRow: Codable, Sendable, Hashable {
     }
 }
 
-/// `clock_sync.jsonl`: the clocks of all hosts during a take; used by one thread. Rows go behind those that are there.
+/// `clock_sync.jsonl`: the clocks of all hosts during a take; used by one thread.
+///
+/// Rows go behind those that are there.
 package struct ClockSyncLog: ~Copyable {
     private let path: String
     private let file: FileDescriptor

@@ -120,22 +120,15 @@ package struct EpisodeMerger {
         for record in records {
             for stream in record.streams {
                 guard let name = names[.init(host: record.host, stream: stream.id)] else { continue }
-                var entry = MergedStreamMaker.make(stream, name: name, record: record, clock: clock(record.host))
+                let (stamps, rows) = try placeStamps(of: stream, record, as: name, in: &timestamps)
+                var found = stream
+                found.rows = rows
+                var entry = MergedStreamMaker.make(found, name: name, record: record, clock: clock(record.host))
+                entry.timestampsPath = stamps.map { "timestamps/\($0)" }
                 for media in [stream.media].compactMap({ $0 }) + stream.segments {
                     let file = name + Self.suffix(media, of: stream)
                     try data.link("\(record.folder)/\(media)", as: file)
                     if media == stream.media { entry.filePath = "data/\(file)" }
-                }
-                if let stamps = stream.stamps, let rows = stream.rows {
-                    let file = name + (stream.kind == .sensor ? ".jsonl" : ".timestamps.jsonl")
-                    let normal =
-                        rows.isClean ? nil : try RowNormalizer.normalize("\(record.folder)/\(stamps)", report: rows)
-                    if let normal {
-                        try timestamps.write(normal, as: file)
-                    } else {
-                        try timestamps.link("\(record.folder)/\(stamps)", as: file)
-                    }
-                    entry.timestampsPath = "timestamps/\(file)"
                 }
                 merged.append(entry)
             }
@@ -151,10 +144,41 @@ package struct EpisodeMerger {
         return merged
     }
 
+    /// Gives a stream's rows their place, as they are or as an orderly copy; the name, and what the place has in it.
+    private mutating func placeStamps(
+        of stream: StreamRecord, _ record: EpisodeRecord, as name: String, in timestamps: inout LinkFolder
+    ) throws -> (name: String?, rows: RowReport?) {
+        guard let stamps = stream.stamps, let rows = stream.rows else { return (nil, stream.rows) }
+        let source = "\(record.folder)/\(stamps)"
+        let file = name + (stream.kind == .sensor ? ".jsonl" : ".timestamps.jsonl")
+        let surplus = Self.surplus(rows, of: stream, record)
+        if surplus > 0 {
+            let text = "its last \(surplus) stamps have no frame: the program died before the frames were on the disk"
+            notes.append(EpisodeNote(.information, "\(record.host): \(text)", stream: stream.id))
+        }
+        guard surplus > 0 || !rows.isClean,
+            let normal = try RowNormalizer.normalize(source, report: rows, limit: rows.rows - surplus)
+        else {
+            try timestamps.link(source, as: file)
+            return (file, rows)
+        }
+        try timestamps.write(normal, as: file)
+        guard surplus > 0 else { return (file, rows) }
+        return (file, try RowFile.read("\(folder)/timestamps/\(file)"))
+    }
+
+    /// How many rows a killed program wrote for frames that never came to the disk.
+    private static func surplus(_ rows: RowReport, of stream: StreamRecord, _ record: EpisodeRecord) -> Int64 {
+        guard record.state == .recovered, stream.kind == .video, let frames = stream.entry?.frameCount, frames > 0,
+            stream.media != nil
+        else { return 0 }
+        return max(0, rows.rows - frames)
+    }
+
     /// `.mp4`, `.wav`, `_seg01.mp4`: what stands behind a stream's name.
     private static func suffix(_ media: String, of stream: StreamRecord) -> String {
         if stream.segments.contains(media), media != stream.media { return String(media.dropFirst(stream.id.count)) }
-        guard let dot = media.lastIndex(of: "."), media[dot...].utf8.count <= 8 else { return "" }
+        guard let dot = media.lastIndex(of: "."), media[dot...].utf8.count <= 8 else { return ".bin" }
         return String(media[dot...])
     }
 

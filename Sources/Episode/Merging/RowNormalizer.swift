@@ -8,8 +8,8 @@ internal import Protocol
 /// from before the recording are left out; SyncField Swift's old keys get their new names. All else of a row stays byte
 /// for byte. The source is never touched.
 enum RowNormalizer {
-    /// Nil when it has too many rows to be held in memory.
-    static func normalize(_ path: String, report: RowReport) throws -> [UInt8]? {
+    /// Nil when it has too many rows to be held in memory; `limit` is the most rows that are kept.
+    static func normalize(_ path: String, report: RowReport, limit: Int64 = .max) throws -> [UInt8]? {
         guard report.rows <= Int64(RowFile.sortLimit), report.bytes <= 1 << 30 else { return nil }
         let all = try Files.read(path)
         var rows: [(frame: Int64, capture: Int64, range: Range<Int>, hasOldKeys: Bool)] = []
@@ -29,8 +29,11 @@ enum RowNormalizer {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(all.count)
         var lastFrame: Int64?
+        var kept: Int64 = 0
         for row in rows where row.frame != lastFrame {
             lastFrame = row.frame
+            guard kept < limit else { break }
+            kept += 1
             guard row.range.upperBound <= all.count else { continue }
             if row.hasOldKeys {
                 try appendRenamed(Array(all[row.range]), to: &bytes)

@@ -44,9 +44,6 @@ package enum EpisodeVerifier {
             report.findings.append("'\(host.id)' is no name of a host")
             return
         }
-        if host.status != .ok {
-            report.findings.append("host \(host.id): \(host.status.rawValue): \(host.error ?? "")")
-        }
         for entry in host.files {
             report.files += 1
             report.bytes += max(0, entry.size)

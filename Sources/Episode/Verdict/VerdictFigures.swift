@@ -83,9 +83,10 @@ package struct VerdictFigures: Sendable {
         findings = []
     }
 
-    /// From a merged episode; the caller adds what was heard.
-    package init(_ merged: MergedManifest, aggregated: AggregatedManifest) {
+    /// From a merged episode, and the check of its files where there was one; the caller adds what was heard.
+    package init(_ merged: MergedManifest, aggregated: AggregatedManifest, check: EpisodeVerifier.Report? = nil) {
         self.init(session: merged.session, episode: merged.episode, hosts: [])
+        findings = check?.findings ?? []
         let (start, stop) = (merged.start, merged.stop)
         if let start, let stop { duration = stop - start }
         hosts = merged.hosts.map { part in
@@ -107,6 +108,7 @@ package struct VerdictFigures: Sendable {
                 figures.unalignedReason = stream.unalignedReason
                 figures.rows = stream.rows
                 figures.errors = stream.errors
+                figures.containerFrames = check?.containerFrames[stream.id]
                 if let start, let first = stream.firstRig { figures.firstAfterStart = first - start }
                 if let stop, let last = stream.lastRig { figures.lastBeforeStop = stop - last }
                 return figures

@@ -9,7 +9,7 @@ package enum VerdictReport {
 
     package static func html(_ verdict: EpisodeVerdict) -> String {
         let title = "\(escape(verdict.session)) · \(escape(verdict.episode))"
-        let length = verdict.durationSeconds.map { " · \(($0 * 10).rounded() / 10) s" } ?? ""
+        let length = verdict.durationSeconds.map { " · \(VerdictRules.tenths($0)) s" } ?? ""
         return """
             <!DOCTYPE html>
             <html lang="en">
@@ -39,13 +39,13 @@ package enum VerdictReport {
     }
 
     private static func section(_ host: EpisodeVerdict.Host) -> String {
-        let clock = host.clockBoundMicroseconds.map { "clock within \(($0 * 10).rounded() / 10) µs" } ?? "clock unknown"
+        let clock = host.clockBoundMicroseconds.map { "clock within \(VerdictRules.tenths($0)) µs" } ?? "clock unknown"
         let rows = host.streams.map { stream in
             """
             <tr><td>\(word(stream.color))</td><td>\(escape(stream.id))</td><td>\(stream.kind.rawValue)</td>\
             <td class="number">\(stream.samples)</td><td class="number">\(stream.expected.map(String.init) ?? "–")</td>\
             <td class="number">\(stream.dropped)</td>\
-            <td class="number">\((stream.largestGapMilliseconds * 10).rounded() / 10) ms</td>\
+            <td class="number">\(VerdictRules.tenths(stream.largestGapMilliseconds)) ms</td>\
             <td>\(stream.reasons.map { escape($0.text) }.joined(separator: "<br>"))</td></tr>
             """
         }

@@ -127,7 +127,7 @@ package struct VerdictRules: Sendable {
             let excess = Double(stream.samples - expected - 1) / Double(expected)
             let counts = "\(stream.samples) of \(expected) samples"
             if lacking > amberLoss {
-                let percent = (lacking * 1_000).rounded() / 10
+                let percent = Self.tenths(lacking * 100)
                 reasons.append(
                     .init(lacking > redLoss ? .red : .amber, "\(name) has \(counts): \(percent) % are lacking"))
             } else if excess > amberExcess {
@@ -185,8 +185,14 @@ package struct VerdictRules: Sendable {
 
     static func text(_ interval: Interval) -> String {
         let magnitude = Double(interval.magnitude.nanoseconds)
-        if magnitude < 1e6 { return "\((magnitude / 100).rounded() / 10) µs" }
-        if magnitude < 1e9 { return "\((magnitude / 1e5).rounded() / 10) ms" }
-        return "\((magnitude / 1e8).rounded() / 10) s"
+        if magnitude < 1e6 { return "\(tenths(magnitude / 1e3)) µs" }
+        if magnitude < 1e9 { return "\(tenths(magnitude / 1e6)) ms" }
+        return "\(tenths(magnitude / 1e9)) s"
+    }
+
+    /// With one digit behind the point, and with none where it would be 0.
+    static func tenths(_ value: Double) -> String {
+        let text = ((value * 10).rounded() / 10).description
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 }

@@ -1,6 +1,6 @@
 internal import Protocol
 
-/// The datagram of a clock exchange, 72 bytes in both directions, integers big-endian:
+/// The datagram of a clock exchange: 72 bytes in both directions, integers big-endian.
 ///
 ///     offset  length
 ///          0       4  "DBCK"

@@ -87,7 +87,7 @@ package final class ClockEcho: Sendable {
 
     /// Answers this coordinator from now on; a new key takes the place of the old one.
     ///
-    /// - Parameter key: 32 bytes, agreed over an encrypted connection, never used for another pair.
+    /// The key has 32 bytes, was agreed over an encrypted connection, and is used for no other pair.
     package func authorize(_ coordinator: UniqueID, key: [UInt8]) {
         precondition(key.count == 32, "a clock key has 32 bytes, not \(key.count)")
         state.withLock { state in

@@ -51,10 +51,9 @@ package actor ClockProbe {
     private var contact: Timestamp<RigTime>?
     private var count = Counts()
 
-    /// - Parameters:
-    ///   - addresses: where the host may be reached; the likeliest first.
-    ///   - key: the 32 bytes that the host gave with its welcome.
-    /// - Throws: `SystemError`, when there is no socket left.
+    /// A probe of a host at its addresses, the likeliest first, under the 32 bytes that it gave with its welcome.
+    ///
+    /// Throws `SystemError`, when there is no socket left.
     package init(
         host: HostID, addresses: [NetworkAddress], port: UInt16, coordinator: UniqueID, key: [UInt8],
         schedule: ProbeSchedule = ProbeSchedule()

@@ -25,9 +25,7 @@ struct DatagramSocket: ~Copyable {
     private var emptyAt: Int64
     private var buffer = [UInt8](repeating: 0, count: 2048)
 
-    /// Opens and binds.
-    ///
-    /// - Parameter port: zero for any that is free.
+    /// Opens and binds; port zero is any that is free.
     init(port: UInt16) throws(SystemError) {
         let six = try? Self.open(AF_INET6, port: port)
         if let six {

@@ -1,15 +1,14 @@
-/// The question "who are you?"
+/// The question who is there and its answer, for networks that block multicast.
 ///
-/// and its answer, for networks that block multicast. Both are unauthenticated: they carry what is advertised to
-/// everyone anyway.
+/// Both are unauthenticated: they carry what is advertised to everyone anyway.
 ///
-/// offset  length
-/// 0       4  "DBID"
-/// 4       1  1 = question, 2 = answer
-/// 5       1  zero
-/// 6       2  length of the text, big-endian; zero in a question
-/// 8      16  nonce, chosen by the asker
-/// 24          answer: the text; question: zeros, up to 1200 bytes in all
+///     offset  length
+///          0       4  "DBID"
+///          4       1  1 = question, 2 = answer
+///          5       1  zero
+///          6       2  length of the text, big-endian; zero in a question
+///          8      16  nonce, chosen by the asker
+///         24          answer: the text; question: zeros, up to 1200 bytes in all
 ///
 /// The question is as long as the longest answer, so nobody can use an agent to make more traffic than they send. The
 /// layout never changes, so that programs of different versions can tell each other so.

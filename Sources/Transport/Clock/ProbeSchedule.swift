@@ -17,9 +17,7 @@ package struct ProbeSchedule: Sendable, Hashable {
 
     package init() {}
 
-    /// The pause after a burst.
-    ///
-    /// - Parameter sinceContact: how long ago the host answered for the first time after silence; nil while it is silent.
+    /// The pause after a burst, from how long ago the host answered for the first time after silence; nil: it is silent.
     func pause(sinceContact: Interval?) -> Interval {
         guard let sinceContact else { return searchPause }
         return sinceContact < quickTime ? quickPause : steadyPause

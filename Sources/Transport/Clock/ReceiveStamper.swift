@@ -46,10 +46,8 @@ struct ReceiveStamper: Sendable {
 
     /// The time of arrival on CLOCK_MONOTONIC in ns.
     ///
-    /// - Parameters:
-    ///   - kernel: the kernel's stamp on CLOCK_REALTIME; nil when it gave none.
-    ///   - reading: the clocks, read right after the datagram was taken.
-    ///   - empty: an instant at which nothing was waiting on the socket, so the datagram came later.
+    /// From the kernel's stamp on CLOCK_REALTIME (nil when it gave none), a reading of the clocks right after the datagram
+    /// was taken, and an instant at which nothing was waiting on the socket, so that the datagram came later.
     mutating func arrival(kernel: Int64?, reading: Reading, notBefore empty: Int64) -> Int64 {
         let hadReading = difference != nil
         let unstepped = note(reading)

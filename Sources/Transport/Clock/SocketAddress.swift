@@ -14,7 +14,7 @@ struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// From a literal address, without asking any server; nil when it isn't one or its interface isn't there.
     ///
-    /// - Parameter family: that of the socket; on an IPv6 socket IPv4 addresses are mapped.
+    /// The family is that of the socket; for an IPv6 socket IPv4 addresses are mapped.
     init?(_ address: NetworkAddress, port: UInt16, family: Int32) {
         let text = address.interface.map { "\(address.text)%\($0)" } ?? address.text
         guard let found = try? Self.lookUp(text, port: port, family: family, numeric: true).first else { return nil }

@@ -19,7 +19,7 @@ package struct NetworkAddress: Hashable, Sendable, Codable, CustomStringConverti
         self.init(String(address), interface: parts.count == 2 ? String(parts[1]) : nil)
     }
 
-    /// - Parameter interface: taken only for a link-local IPv6 address.
+    /// From a literal address; the interface is taken only for a link-local IPv6 address.
     package init?(_ text: String, interface: String?) {
         var raw = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, text, &raw) == 1 {

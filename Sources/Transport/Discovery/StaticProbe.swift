@@ -40,8 +40,8 @@ package actor StaticProbe {
 
     /// Asks all addresses of a name, again and again, until one answers or the time is over.
     ///
-    /// - Parameter endpoint: "host", "host:port", "[fe80::1%eth0]:port".
-    /// - Throws: `IdentifyError`, `SystemError`, `CancellationError`.
+    /// An endpoint is "host", "host:port" or "[fe80::1%eth0]:port". Throws `IdentifyError`, `SystemError` or
+    /// `CancellationError`.
     package func identify(_ endpoint: String, timeout: Interval) async throws -> AgentAdvertisement {
         guard let (name, port) = Self.parse(endpoint) else { throw IdentifyError.badEndpoint(endpoint) }
         let deadline = HostClock.now + timeout
