@@ -7,9 +7,14 @@ internal import Protocol
 struct DownbeatAgent {
     static let version = "downbeat-agent \(ProductVersion.current)"
 
-    static func main() async {
+    /// Not `async`: the runtime would have threads by then, which the signals are not blocked in.
+    static func main() {
         Signals.block()
-        let words = Array(CommandLine.arguments.dropFirst())
+        Task { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
+        while true { pause() }
+    }
+
+    private static func run(_ words: [String]) async -> ExitCode {
         let code: ExitCode
         switch words.first {
         case "run": code = await RunCommand.run(Array(words.dropFirst()))
@@ -29,7 +34,7 @@ struct DownbeatAgent {
             StandardError.write("downbeat-agent: a command is needed\nTry 'downbeat-agent --help'.\n")
             code = .usage
         }
-        exit(code.rawValue)
+        return code
     }
 
     private static let usage = """
