@@ -67,7 +67,7 @@ package struct StampGate: Sendable, Hashable {
         // ahead ≤ frames/rate, so the product is at most frames × 1e9, which is far inside Int64 for any block.
         let (product, overflow) = ahead.nanoseconds.multipliedReportingOverflow(by: Int64(rate))
         if overflow { return frames }
-        return min(frames, Int((product + 999_999_999) / 1_000_000_000))
+        return min(frames, Int(product / 1_000_000_000) + (product % 1_000_000_000 > 0 ? 1 : 0))
     }
 
     /// The length of so many sample frames, rounded to the nanosecond.
