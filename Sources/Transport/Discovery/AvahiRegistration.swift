@@ -37,17 +37,20 @@ final class AvahiRegistration {
         if group == nil { return nil }
     }
 
-    /// Registers a service, or changes it.
-    ///
-    /// A changed text record is registered anew too, though Avahi can change it in place: resolvers at the same daemon
-    /// never learn of that (0.8).
+    /// Registers a service, or changes it; only the text record changes without the service going away for a moment.
     func register(_ service: Service) -> Answer {
         guard let group else { return .failed("the connection is closed") }
         let list = Self.list(service.text)
         defer { avahi_string_list_free(list) }
         let (anywhere, any) = (AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC))
         let none = AvahiPublishFlags(rawValue: 0)
-        if service == registered { return .accepted }
+        if let old = registered, old.name == service.name, old.port == service.port, old.type == service.type {
+            guard old.text != service.text else { return .accepted }
+            let code = avahi_entry_group_update_service_txt_strlst(
+                group, anywhere, any, none, service.name, service.type, nil, list)
+            if code == 0 { registered = service }
+            return Self.answer(code)
+        }
         registered = nil
         avahi_entry_group_reset(group)
         var code = avahi_entry_group_add_service_strlst(
