@@ -103,8 +103,10 @@ final class AgentFixture: Sendable {
 
 extension AsyncStream<HostEvent>.Iterator {
     /// The next event of a kind; those before it are passed over.
-    mutating func wait(for kind: HostEvent.Kind) async throws -> HostEvent {
-        while let event = await next() {
+    mutating func wait(
+        for kind: HostEvent.Kind, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> HostEvent {
+        while let event = await next(isolation: isolation) {
             if event.kind == kind { return event }
         }
         throw AgentFixture.Unexpected()

@@ -3,7 +3,7 @@ internal import Protocol
 
 /// What `speaker.kind` may be in an agent's configuration.
 enum SpeakerKind: String, CaseIterable {
-    case emulated, none
+    case alsa, emulated, none
 
     /// Makes the speaker and touches no hardware; nil for `none`.
     static func speaker(
@@ -12,6 +12,7 @@ enum SpeakerKind: String, CaseIterable {
         let kind: SpeakerKind = try reader.word("kind")
         let speaker: (any ChirpSpeaker)?
         switch kind {
+        case .alsa: speaker = try ALSASpeaker(from: &reader)
         case .emulated: speaker = try EmulatedSpeaker(from: &reader, in: surroundings)
         case .none: speaker = nil
         }

@@ -17,6 +17,8 @@ package struct TakeMachine: Sendable, Hashable {
     package static let stopLead = Interval.milliseconds(10)
     /// An abort that comes this early after T0 still belongs to the start, and leaves nothing.
     package static let startWindow = Interval.seconds(5)
+    /// A speaker is told this long before the instant of a sound: a sound card has to run before it.
+    package static let chirpNotice = Interval.milliseconds(700)
     /// The stop chirp lasts 500 ms and needs 800 ms behind it.
     package static let chirpLead = Interval.milliseconds(1300)
 
@@ -145,7 +147,7 @@ package struct TakeMachine: Sendable, Hashable {
         case .none, .arming, .stopping, .finished: nil
         case .armed(_, _, let until): until
         case .committed(_, let commit, _, let isPrepared): isPrepared ? commit.start : nil
-        case .recording: ownChirp.map { min($0, end?.at ?? $0) } ?? end?.at
+        case .recording: ownChirp.map { min($0 - Self.chirpNotice, end?.at ?? $0) } ?? end?.at
         }
     }
 
@@ -198,7 +200,7 @@ package struct TakeMachine: Sendable, Hashable {
             phase = .recording(plan, commit, report: report)
             return [.begin(plan, commit)]
         case .recording(let plan, let commit, let report):
-            if let at = ownChirp, at <= now, end.map({ at <= $0.at }) ?? true {
+            if let at = ownChirp, at - Self.chirpNotice <= now, end.map({ at <= $0.at }) ?? true {
                 chirps.insert(.stop)
                 return [.play(.stop, at: max(at, now))]
             }
