@@ -7,11 +7,9 @@ internal import Protocol
 struct DownbeatAgent {
     static let version = "downbeat-agent \(ProductVersion.current)"
 
-    /// Not `async`: the runtime would have threads by then, which the signals are not blocked in.
-    static func main() {
+    static func main() async {
         Signals.block()
-        Task { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
-        while true { pause() }
+        exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 
     private static func run(_ words: [String]) async -> ExitCode {
