@@ -10,11 +10,12 @@ struct DownbeatAgent {
     /// Not `async`: the runtime would have threads by then, which the signals are not blocked in.
     static func main() {
         Signals.block()
-        Task { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
+        // Detached: `main` is isolated to the main thread, which only waits from here on.
+        Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
         while true { pause() }
     }
 
-    private static func run(_ words: [String]) async -> ExitCode {
+    @concurrent private nonisolated static func run(_ words: [String]) async -> ExitCode {
         let code: ExitCode
         switch words.first {
         case "run": code = await RunCommand.run(Array(words.dropFirst()))
