@@ -75,6 +75,11 @@ let package = Package(
             ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
+        // The labs' measuring end of discovery and clock; no part of the product.
+        .executableTarget(
+            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
+            swiftSettings: strict),
+
         // Tests
         .target(
             name: "TestSupport", dependencies: ["Platform", "Timing"], path: "Tests/TestSupport", swiftSettings: strict),
