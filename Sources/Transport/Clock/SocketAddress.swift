@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// An address and a UDP port, as the socket calls take it.
