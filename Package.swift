@@ -70,7 +70,9 @@ let package = Package(
             ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
         room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
-        command("downbeat", ["Coordinator", "SyncServer", "Platform", "Protocol"]),
+        command(
+            "downbeat",
+            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
         // The labs' measuring end of discovery and clock; no part of the product.
@@ -89,7 +91,9 @@ let package = Package(
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
         tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
-        tests("CoordinatorTests", ["Coordinator", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests(
+            "CoordinatorTests",
+            ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
         tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
         tests("IntegrationTests", ["Episode", "Platform", "Protocol", "Timing"]),
     ],

@@ -2,7 +2,10 @@ package import Protocol
 
 /// The only list of kinds.
 package enum DeviceCatalog {
-    package static let kinds: [any DeviceKind.Type] = []
+    package static let kinds: [any DeviceKind.Type] = [
+        V4L2CameraKind.self, ALSAMicrophoneKind.self,
+        EmulatedCameraKind.self, EmulatedMicrophoneKind.self, EmulatedIMUKind.self,
+    ]
 
     /// Makes the device of one entry of `streams` in an agent's configuration.
     package static func device(
