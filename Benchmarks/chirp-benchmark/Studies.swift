@@ -36,6 +36,7 @@ enum WhiteNoiseStudy {
                 squares += error * error
                 found += 1
                 if abs(error) <= 2 * arrival.deviation { inside += 1 }
+                if snr > 21, abs(error) > 0.05 { print("   outlier", snr, place, error, arrival) }
             }
             let rms = (squares / Double(max(found, 1))).squareRoot() / 48_000 * 1e6
             let bound = Scene.bound(up, rate: 48_000, snr: ratio) * 1e6

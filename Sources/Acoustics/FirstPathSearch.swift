@@ -38,26 +38,44 @@ struct FirstPathSearch {
         mean /= sum
         let deviation = max(square / sum - mean * mean, 0).squareRoot()
         guard deviation < 2 * shape.step else { return (anchor + mean * cell, deviation * cell) }
-        return polish(anchor, from: shape.delay(peak), posterior[peak])
+        return polish(anchor, from: shape.delay(peak))
     }
 
-    /// Where the posterior is about as narrow as the grid: parabolas through ever closer points of it.
-    private func polish(_ anchor: Double, from start: Double, _ value: Double) -> (Double, Double) {
+    /// Where the posterior is about as narrow as the grid: a golden section between the neighbours, then its bend.
+    ///
+    /// A parabola through the grid's points won't do: some widths away from the peak other explanations (a weak early
+    /// path, reverberation) are likelier than the right one, and flatten the flanks.
+    private func polish(_ anchor: Double, from start: Double) -> (Double, Double) {
         let output = models.fine.output(around: anchor, self)
         let at = { models.fine.logPosterior(real: output.real, imaginary: output.imaginary, at: $0) }
-        var (center, top, step) = (start, at(start), models.fine.shape.step)
-        var deviation = step
-        for _ in 0..<5 {
-            let (left, right) = (at(center - step), at(center + step))
-            let bend = left - 2 * top + right
-            guard bend < 0 else { break }
-            let shift = min(max(0.5 * (left - right) / bend, -1), 1)
-            deviation = step / (-bend).squareRoot()
-            center += shift * step
-            top = at(center)
-            let next = min(step, max(deviation, step / 16))
-            if abs(shift) * step < 0.05 * deviation && next >= step * 0.5 { break }
-            step = next
+        let golden = (5.0.squareRoot() - 1) / 2
+        let step = models.fine.shape.step
+        var (low, high) = (start - step, start + step)
+        var (inner, outer) = (high - golden * (high - low), low + golden * (high - low))
+        var (atInner, atOuter) = (at(inner), at(outer))
+        for _ in 0..<13 {
+            if atInner > atOuter {
+                (high, outer, atOuter) = (outer, inner, atInner)
+                inner = high - golden * (high - low)
+                atInner = at(inner)
+            } else {
+                (low, inner, atInner) = (inner, outer, atOuter)
+                outer = low + golden * (high - low)
+                atOuter = at(outer)
+            }
+        }
+        var center = (low + high) / 2
+        var width = step / 16
+        var deviation = width
+        for _ in 0..<4 {
+            let (left, top, right) = (at(center - width), at(center), at(center + width))
+            let bend = 2 * top - left - right
+            guard bend > 0 else { break }
+            deviation = width / bend.squareRoot()
+            center += min(max(0.5 * (right - left) / bend, -1), 1) * width
+            // The bend is read best where the posterior falls by a half or so.
+            if bend > 0.3, bend < 3 { break }
+            width = min(max(deviation, width / 32), step)
         }
         return (anchor + center * cell, deviation * cell)
     }
