@@ -8,7 +8,9 @@ internal import Glibc
         switch arguments.first {
         case "white": WhiteNoiseStudy.run(trials: number(1, 100), seed: number(2, 1))
         case "rooms": RoomStudy.run(trials: number(1, 200), seed: number(2, 1))
-        case "twoway": TwoWayStudy.run(trials: number(1, 20), seed: number(2, 1))
+        case "twoway":
+            TwoWayStudy.run(trials: number(1, 20), seed: number(2, 1), separation: 0.2)
+            TwoWayStudy.run(trials: number(1, 20), seed: number(2, 1))
         case "speed": StreamStudy.speed(seconds: number(1, 600))
         case "alarms": for path in arguments.dropFirst() { try StreamStudy.alarms(path) }
         case "make" where arguments.count > 1:

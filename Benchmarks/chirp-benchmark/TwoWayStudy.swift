@@ -6,12 +6,12 @@ internal import Timing
 
 /// Offsets and distances of two to six hosts in simulated rooms, from samples to solution.
 enum TwoWayStudy {
-    static func run(trials: Int, seed: Int) {
+    static func run(trials: Int, seed: Int, separation: Double = 0.02) {
         var (offsets, distances, sigmas): ([Double], [Double], [Double]) = ([], [], [])
         var (inside, insideDistance, missing, falseRed) = (0, 0, 0, 0)
         for trial in 0..<trials {
             var random = SeededGenerator(seed: UInt64(seed) &* 1_000_003 &+ UInt64(trial))
-            let take = AcousticTake(hosts: 2 + trial % 5, &random)
+            let take = AcousticTake(hosts: 2 + trial % 5, separation: separation, &random)
             guard let solution = take.solve(&random) else {
                 missing += 1
                 continue
@@ -39,10 +39,12 @@ enum TwoWayStudy {
             }
         }
         let count = Double(max(offsets.count, 1))
-        line("two-way: %.0f takes, %.0f pairs, %.0f missing, %.0f false alarms of the witness", Double(trials), count, Double(missing), Double(falseRed))
+        line("two-way, speakers %.0f cm from their microphones: %.0f takes, %.0f pairs, %.0f missing, %.0f false alarms of the witness", separation * 100, Double(trials), count, Double(missing), Double(falseRed))
         line("  offset: median %.1f  p95 %.1f  max %.1f µs; said ±%.1f; within 2 sigma %.1f %%", offsets.quantile(0.5), offsets.quantile(0.95), offsets.max() ?? .nan, sigmas.quantile(0.5), 100 * Double(inside) / count)
         line("  distance: median %.2f  p95 %.2f  max %.2f cm; within 2 sigma %.1f %%", distances.quantile(0.5), distances.quantile(0.95), distances.max() ?? .nan, 100 * Double(insideDistance) / count)
         let whole = missing == 0
+        // Only a speaker beside its microphone can reach the goals: the other row is told, and not judged.
+        guard separation <= 0.03 else { return }
         line("twoway offset_p95_us=%.1f goal=100 \(offsets.quantile(0.95) <= 100 && whole ? "pass" : "fail")", offsets.quantile(0.95))
         line("twoway distance_p95_cm=%.2f goal=3 \(distances.quantile(0.95) <= 3 && whole ? "pass" : "fail")", distances.quantile(0.95))
         line("twoway false_red=%.0f goal=0 \(falseRed == 0 && whole ? "pass" : "fail")", Double(falseRed))

@@ -72,6 +72,10 @@ package struct PairStatement: Sendable, Hashable {
 /// falls out (Peng et al., BeepBeep, 2007). What stays is a difference of the *microphones'* delays, which is a
 /// difference of stamps and goes wherever they go.
 ///
+/// Distances are those of the microphones. A speaker that is s away from its microphone, in a direction that isn't known,
+/// makes the way to another host up to s longer or shorter than the way back: of that the offset is wrong by 0.4 s/c and
+/// the distance by 0.4 s (one deviation). It is in the uncertainties. For 100 µs the two have to be within 3 cm.
+///
 /// An arrival found with a template that doesn't run at the player's rate is off by κ·skew, with
 /// κ = f/slope + T/2 at the middle frequency: +4.75 s for 17→19 kHz, −4.25 s for the way down. A pair of both
 /// sweeps tells the skew to a part of a ppm.
@@ -82,7 +86,7 @@ package struct TwoWaySolution: Sendable {
         /// Metres a second; 343.2 at 20 °C, 0.17 % more for each degree.
         package var soundSpeed = 343.2
         /// Between a host's own speaker and microphone, metres, and how well that is known.
-        package var ownDistance = 0.2
+        package var ownDistance = 0.1
         package var ownDistances: [HostID: Double] = [:]
         package var ownDistanceUncertainty = 0.02
         /// No two hosts are farther apart, metres.

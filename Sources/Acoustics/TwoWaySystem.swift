@@ -27,6 +27,9 @@ struct TwoWaySystem {
     private var emitted: [Double] = []
     private var pairIndex: [[Int]] = []
     private var pairs: [(Int, Int)] = []
+    /// Directed ways that were heard: how much longer each is than its pair's distance.
+    private var wayIndex: [[Int]] = []
+    private var ways: [Int] = []
     /// Offsets and skews of each host, distances (seconds), emission errors, own distances (seconds).
     private var values: [Double] = []
     private var inverse: [Double] = []
@@ -45,6 +48,7 @@ struct TwoWaySystem {
         let place = Dictionary(uniqueKeysWithValues: self.emissions.enumerated().map { ($1.id, $0) })
         emitted = self.emissions.map { ($0.emitted - bases[index[$0.host] ?? 0]).seconds }
         pairIndex = hosts.map { _ in hosts.map { _ in -1 } }
+        wayIndex = pairIndex
         for hearing in useful {
             guard let emission = byID[hearing.emission], let player = index[emission.host],
                 let hearer = index[hearing.host], let at = place[emission.id]
@@ -53,6 +57,10 @@ struct TwoWaySystem {
                 pairIndex[player][hearer] = pairs.count
                 pairIndex[hearer][player] = pairs.count
                 pairs.append((min(player, hearer), max(player, hearer)))
+            }
+            if player != hearer, wayIndex[player][hearer] < 0 {
+                wayIndex[player][hearer] = ways.count
+                ways.append(player)
             }
             let spec = emission.spec
             let duration = spec.durationMilliseconds / 1000
@@ -66,7 +74,7 @@ struct TwoWaySystem {
                     deviation: max(hearing.uncertainty.seconds, 1e-7), coupling: coupling))
         }
         guard !pairs.isEmpty else { return nil }
-        order = 3 * hosts.count - 2 + pairs.count + self.emissions.count
+        order = 3 * hosts.count - 2 + pairs.count + self.emissions.count + ways.count
         values = [Double](repeating: 0, count: order)
         for pair in pairs.indices { values[distanceColumn(pair)] = options.farthest / 4 / options.soundSpeed }
         for host in hosts.indices { values[ownColumn(host)] = own(host) / options.soundSpeed }
@@ -107,6 +115,9 @@ struct TwoWaySystem {
     private func distanceColumn(_ pair: Int) -> Int { 2 * (hosts.count - 1) + pair }
     private func emissionColumn(_ emission: Int) -> Int { 2 * (hosts.count - 1) + pairs.count + emission }
     private func ownColumn(_ host: Int) -> Int { 2 * (hosts.count - 1) + pairs.count + emissions.count + host }
+    private func wayColumn(_ way: Int) -> Int {
+        2 * (hosts.count - 1) + pairs.count + emissions.count + hosts.count + way
+    }
     private func value(_ column: Int?) -> Double { column.map { values[$0] } ?? 0 }
 
     /// Row of one arrival: what it should be, and its derivatives.
@@ -116,11 +127,13 @@ struct TwoWaySystem {
         // host = true + offset + skew × true, so true = (host − offset) / (1 + skew).
         let true_ = (played - value(offsetColumn(o.player))) / (1 + skewP)
         let way = o.player == o.hearer ? ownColumn(o.player) : distanceColumn(pairIndex[o.player][o.hearer])
-        let arrival = true_ + values[way]
+        let excess = o.player == o.hearer ? nil : wayColumn(wayIndex[o.player][o.hearer])
+        let arrival = true_ + values[way] + value(excess)
         let coupled = o.coupling * (skewH - skewP - o.hearing.assumedSkew)
         let seconds = arrival + value(offsetColumn(o.hearer)) + skewH * arrival + coupled
         var slopes: [(Int, Double)] = [(emissionColumn(o.emission), 1), (way, 1)]
         if o.player == o.hearer { return (seconds, slopes) }
+        if let excess { slopes.append((excess, 1)) }
         if let column = offsetColumn(o.player) { slopes.append((column, -1)) }
         if let column = offsetColumn(o.hearer) { slopes.append((column, 1)) }
         if let column = skewColumn(o.player) { slopes.append((column, -true_ - o.coupling)) }
@@ -171,6 +184,11 @@ struct TwoWaySystem {
             // Even over 0…farthest has this mean and deviation.
             let half = options.farthest / 2 / options.soundSpeed
             all.append((distanceColumn(pair), half, half / 3.0.squareRoot()))
+        }
+        for (way, player) in ways.enumerated() {
+            // The speaker is beside the microphone, in a direction that no one knows: a third of the square on average.
+            let deviation = max(own(player), 0.002) / 3.0.squareRoot() / options.soundSpeed
+            all.append((wayColumn(way), 0, deviation))
         }
         for (index, emission) in emissions.enumerated() {
             all.append((emissionColumn(index), 0, max(emission.uncertainty.seconds, 1e-6)))

@@ -25,16 +25,22 @@ package struct AcousticTake: Sendable {
     private let stampErrors: [Double]
     private let rate = 48_000.0
 
-    package init(hosts count: Int, snr: ClosedRange<Double> = 0...20, _ random: inout SeededGenerator) {
+    private let separation: Double
+
+    /// Each speaker is `separation` metres from its microphone, in any direction on the table.
+    package init(
+        hosts count: Int, separation: Double = 0.02, snr: ClosedRange<Double> = 0...20, _ random: inout SeededGenerator
+    ) {
         let room = RoomSimulator.random(&random)
         self.room = room
+        self.separation = separation
         self.snr = snr
         var hosts: [Host] = []
         while hosts.count < count {
             let microphone = room.place(&random)
             guard hosts.allSatisfy({ (0.5...8).contains($0.microphone.distance(to: microphone)) }) else { continue }
             let angle = Double.random(in: 0..<2 * Double.pi, using: &random)
-            let speaker = Place(microphone.x + 0.2 * cos(angle), microphone.y + 0.2 * sin(angle), microphone.z)
+            let speaker = Place(microphone.x + separation * cos(angle), microphone.y + separation * sin(angle), microphone.z)
             guard let id = HostID(rawValue: "h\(hosts.count)") else { continue }
             hosts.append(
                 Host(
@@ -89,6 +95,7 @@ package struct AcousticTake: Sendable {
         }
         var options = TwoWaySolution.Options()
         options.soundSpeed = RoomSimulator.soundSpeed
+        options.ownDistance = separation
         options.ownDistanceUncertainty = 0.005
         let first = TwoWaySolution(
             emissions: emissions, hearings: hear(recordings, emissions, nil), options: options)
