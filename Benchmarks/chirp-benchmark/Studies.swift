@@ -36,17 +36,18 @@ enum WhiteNoiseStudy {
                 squares += error * error
                 found += 1
                 if abs(error) <= 2 * arrival.deviation { inside += 1 }
-                if snr > 21, abs(error) > 0.05 { print("   outlier", snr, place, error, arrival) }
             }
             let rms = (squares / Double(max(found, 1))).squareRoot() / 48_000 * 1e6
             let bound = Scene.bound(up, rate: 48_000, snr: ratio) * 1e6
-            line("  %5.0f dB  found %5.1f %%  rmse %9.3f  bound %9.3f  ratio %.2f  within 2 sigma %.1f %%", snr,
-                100 * Double(found) / Double(trials), rms, bound, rms / bound, 100 * Double(inside) / Double(max(found, 1)))
+            line(
+                "  %5.0f dB  found %5.1f %%  rmse %9.3f  bound %9.3f  ratio %.2f  within 2 sigma %.1f %%", snr,
+                100 * Double(found) / Double(trials), rms, bound, rms / bound,
+                100 * Double(inside) / Double(max(found, 1)))
             if snr >= -10 { worst = max(worst, rms / bound) }
             if found == trials, rms / bound <= 1.5 { threshold = min(threshold, snr) }
         }
-        line("white threshold_db=%.0f", threshold)
-        line("white ratio=%.2f goal=1.50 \(worst <= 1.5 ? "pass" : "fail")", worst)
+        line("chirp threshold_db=%.0f", threshold)
+        line("chirp ratio=%.2f goal=1.50 \(worst <= 1.5 ? "pass" : "fail")", worst)
     }
 }
 
@@ -83,22 +84,33 @@ enum RoomStudy {
                 continue
             }
             rows.append(
-                (distance, room.reverberation, snr, (arrival.position - true_) / 48_000 * 1e6,
-                    arrival.deviation / 48_000 * 1e6))
+                (
+                    distance, room.reverberation, snr, (arrival.position - true_) / 48_000 * 1e6,
+                    arrival.deviation / 48_000 * 1e6
+                ))
         }
         let errors = rows.map { abs($0.error) }
-        line("rooms: %.0f takes, %.0f not found, %.1f ms each", Double(trials), Double(missed), 1000 * seconds / Double(trials))
+        line(
+            "rooms: %.0f takes, %.0f not found, %.1f ms each", Double(trials), Double(missed),
+            1000 * seconds / Double(trials))
         for (low, high) in [(0.0, 2.0), (2, 4), (4, 8)] {
             let part = rows.filter { $0.distance >= low && $0.distance < high }.map { abs($0.error) }
-            line("  %.0f-%.0f m: %4.0f takes  median %6.1f  p90 %6.1f  p95 %6.1f µs", low, high, Double(part.count), part.quantile(0.5), part.quantile(0.9), part.quantile(0.95))
+            line(
+                "  %.0f-%.0f m: %4.0f takes  median %6.1f  p90 %6.1f  p95 %6.1f µs", low, high, Double(part.count),
+                part.quantile(0.5), part.quantile(0.9), part.quantile(0.95))
         }
         let inside = Double(rows.filter { abs($0.error) <= 2 * $0.deviation }.count) / Double(max(rows.count, 1))
-        line("  all: median %.1f  p90 %.1f  p95 %.1f  p99 %.1f  max %.0f µs; bias %.1f; within 2 sigma %.1f %%", errors.quantile(0.5), errors.quantile(0.9), errors.quantile(0.95), errors.quantile(0.99), errors.max() ?? .nan, rows.map { $0.error }.quantile(0.5), 100 * inside)
+        line(
+            "  all: median %.1f  p90 %.1f  p95 %.1f  p99 %.1f  max %.0f µs; bias %.1f; within 2 sigma %.1f %%",
+            errors.quantile(0.5), errors.quantile(0.9), errors.quantile(0.95), errors.quantile(0.99),
+            errors.max() ?? .nan, rows.map { $0.error }.quantile(0.5), 100 * inside)
         for row in rows.sorted(by: { abs($0.error) > abs($1.error) }).prefix(6) {
-            line("    worst: %.1f m, RT %.2f s, %.0f dB: %.0f µs, said ±%.0f", row.distance, row.time, row.snr, row.error, row.deviation)
+            line(
+                "    worst: %.1f m, RT %.2f s, %.0f dB: %.0f µs, said ±%.0f", row.distance, row.time, row.snr,
+                row.error, row.deviation)
         }
         let p95 = errors.quantile(0.95)
-        line("rooms p95_us=%.1f goal=50 \(p95 <= 50 && missed == 0 ? "pass" : "fail")", p95)
-        line("rooms coverage_2_sigma=%.3f goal=0.93 \(inside >= 0.93 ? "pass" : "fail")", inside)
+        line("chirp p95_us=%.1f goal=50 \(p95 <= 50 && missed == 0 ? "pass" : "fail")", p95)
+        line("chirp coverage_2_sigma=%.3f goal=0.93 \(inside >= 0.93 ? "pass" : "fail")", inside)
     }
 }

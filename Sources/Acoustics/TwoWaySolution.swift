@@ -45,7 +45,7 @@ package struct PairStatement: Sendable, Hashable {
         case twoWay
         /// Sound went one way only: the offset is known up to the unknown distance, 2.9 ms for each metre.
         ///
-        /// It lies between these two.
+        /// It lies between these two: the speaker beside the microphone, and as far as a host can be.
         case oneWay(earliest: Interval, latest: Interval)
     }
 
@@ -90,7 +90,9 @@ package struct TwoWaySolution: Sendable {
         package var ownDistances: [HostID: Double] = [:]
         package var ownDistanceUncertainty = 0.02
         /// No two hosts are farther apart, metres.
-        package var farthest = 20.0
+        ///
+        /// 14 m are 41 ms: so a clock that lies by 50 ms is caught even where sound went one way only.
+        package var farthest = 14.0
         /// One standard deviation of the skew of two clocks before anything was heard.
         package var skewUncertainty = 150e-6
 

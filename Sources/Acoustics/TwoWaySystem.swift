@@ -2,7 +2,9 @@ internal import Glibc
 internal import Protocol
 internal import Timing
 
-/// The equations of a two-way solution. Seconds and doubles, relative to the first stamp of each host.
+/// The equations of a two-way solution.
+///
+/// Seconds and doubles, relative to the first stamp of each host.
 struct TwoWaySystem {
     private struct Observation {
         let hearing: ChirpHearing
@@ -177,8 +179,10 @@ struct TwoWaySystem {
         for host in hosts.indices {
             if let column = skewColumn(host) { all.append((column, 0, options.skewUncertainty)) }
             all.append(
-                (ownColumn(host), own(host) / options.soundSpeed,
-                    max(options.ownDistanceUncertainty, 1e-4) / options.soundSpeed))
+                (
+                    ownColumn(host), own(host) / options.soundSpeed,
+                    max(options.ownDistanceUncertainty, 1e-4) / options.soundSpeed
+                ))
         }
         for pair in pairs.indices {
             // Even over 0…farthest has this mean and deviation.
@@ -233,7 +237,12 @@ struct TwoWaySystem {
                 let forward = observations.contains { $0.player == a && $0.hearer == b }
                 let way = values[column]
                 let rest = options.farthest / options.soundSpeed - way
-                let (early, late) = forward ? (rest, way) : (way, rest)
+                // What was measured is the sum of offset and way: its own doubt widens the interval.
+                let (offsetA, offsetB) = (offsetColumn(a), offsetColumn(b))
+                let crossed = covariance(offsetB, column) - covariance(offsetA, column)
+                let sum = deviation * deviation + covariance(column, column) + 2 * (forward ? crossed : -crossed)
+                let doubt = 3 * max(sum, 0).squareRoot()
+                let (early, late) = forward ? (rest + doubt, way + doubt) : (way + doubt, rest + doubt)
                 kind = .oneWay(earliest: offset - .seconds(early), latest: offset + .seconds(late))
             }
             return PairStatement(

@@ -40,7 +40,8 @@ package struct AcousticTake: Sendable {
             let microphone = room.place(&random)
             guard hosts.allSatisfy({ (0.5...8).contains($0.microphone.distance(to: microphone)) }) else { continue }
             let angle = Double.random(in: 0..<2 * Double.pi, using: &random)
-            let speaker = Place(microphone.x + separation * cos(angle), microphone.y + separation * sin(angle), microphone.z)
+            let speaker = Place(
+                microphone.x + separation * cos(angle), microphone.y + separation * sin(angle), microphone.z)
             guard let id = HostID(rawValue: "h\(hosts.count)") else { continue }
             hosts.append(
                 Host(

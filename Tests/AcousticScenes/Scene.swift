@@ -6,7 +6,9 @@ package import TestSupport
 extension SeededGenerator {
     /// Normal with variance 1, by Box and Muller.
     package mutating func normal() -> Double {
-        let (u, v) = (Double.random(in: Double.leastNonzeroMagnitude..<1, using: &self), Double.random(in: 0..<1, using: &self))
+        let (u, v) = (
+            Double.random(in: Double.leastNonzeroMagnitude..<1, using: &self), Double.random(in: 0..<1, using: &self)
+        )
         return (-2 * log(u)).squareRoot() * cos(2 * Double.pi * v)
     }
 }
