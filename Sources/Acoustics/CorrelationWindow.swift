@@ -52,7 +52,9 @@ struct CorrelationWindow {
         noise = Self.noise(
             signal, before: center - reach - Int(0.03 * rate), rate: rate, band: (chirp.middle, chirp.width))
         noise /= chirp.energy
-        if noise <= 0 { noise = precursor(rate: rate) }
+        // A codec's noise is there only with the chirp: so the output just before is looked at as well.
+        let precursor = precursor(rate: rate)
+        if noise <= 0 || precursor > 1.5 * noise { noise = precursor }
     }
 
     /// The output at a position of the signal, in samples.
@@ -126,16 +128,12 @@ struct CorrelationWindow {
         return sum / Double(high - low) / weights
     }
 
-    /// Where nothing was recorded before the chirp: the least power of the output's own stretches.
+    /// The output's mean power over the stretch of 26 ms that ends `reach` and 34 ms before the center.
+    ///
+    /// The chirp's own sidelobes are over there: its ramps let them fall fast beyond 1/60 Hz.
     private func precursor(rate: Double) -> Double {
-        var least = Double.infinity
-        for stretch in 0..<4 {
-            var sum = 0.0
-            for index in 0..<16 {
-                sum += power(at: Double(origin) + (Double(16 * stretch + index) + 0.5) * 0.0008 * rate)
-            }
-            least = min(least, sum / 16)
-        }
-        return least
+        var sum = 0.0
+        for index in 0..<52 { sum += power(at: Double(origin) + (Double(index) + 0.5) * 0.0005 * rate) }
+        return sum / 52
     }
 }
