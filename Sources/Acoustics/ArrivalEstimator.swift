@@ -28,6 +28,8 @@ package struct ArrivalEstimator: Sendable {
     /// A clipped, compressed, skewed or filtered chirp has a pulse a little unlike the model's. Taken as noise, this can't
     /// pass for a weak path before the first one; it only keeps the uncertainty over 1.6 µs, however quiet the room.
     static let distortion = 3e-5
+    /// The same when an automatic gain worked on the chirp: −25 dB.
+    static let unevenDistortion = 3e-3
 
     private let chirp: AnalyticChirp?
 
@@ -58,15 +60,19 @@ package struct ArrivalEstimator: Sendable {
         var template = part == 0...1 ? chirp : AnalyticChirp(spec, trueRate: rate, part: part) ?? chirp
         var window = CorrelationWindow(signal, template, rate: rate, around: center, reach: reach)
         guard var peak = window.strongest(reach: reach) else { return silence(signal, center) }
-        // Missing parts inside of the recording show only once the place is known.
-        let heardPart = audiblePart(of: signal, chirp, at: Int(peak.position.rounded()), within: part)
-        if heardPart != part, let shorter = AnalyticChirp(spec, trueRate: rate, part: heardPart) {
-            (part, template) = (heardPart, shorter)
-            window = CorrelationWindow(signal, template, rate: rate, around: center, reach: reach)
+        // What is missing inside of the recording, and what an automatic gain did, show only once the place is known.
+        let profile = ChirpProfile(signal, chirp, at: Int(peak.position.rounded()), within: part)
+        if profile.part != 0...1 || profile.isUneven {
+            part = profile.part
+            template = AnalyticChirp(spec, trueRate: rate, part: part) ?? chirp
+            let evened = profile.evened(signal, chirp, spec: spec, rate: rate)
+            window = CorrelationWindow(
+                evened.signal, template, rate: rate, around: Int(peak.position.rounded()), reach: reach,
+                noiseGain: evened.noiseGain)
             guard let again = window.strongest(reach: reach) else { return silence(signal, center) }
             peak = again
         }
-        let noise = max(window.noise, peak.power * Self.distortion, 1e-30)
+        let noise = max(window.noise, peak.power * (profile.isUneven ? Self.unevenDistortion : Self.distortion), 1e-30)
         let correlation = window.correlation(at: peak.position, power: peak.power)
         guard 10 * log10(peak.power / noise) >= Self.least, correlation >= 0.01 else {
             return MicrophoneLimit.judge(signal[...], rate: rate, spec: spec).map { .deaf($0) }
@@ -97,41 +103,6 @@ package struct ArrivalEstimator: Sendable {
         let left = Double(signal.count - start)
         let high = left < length - slack ? (16 * left / length).rounded(.down) / 16 : 1
         return min(low, 1)...max(min(low, 1), high)
-    }
-
-    /// The share in which the chirp is heard: each sixteenth's coherent sum, against the strong ones.
-    ///
-    /// Only ends are cut, and only where at least two sixteenths are 15 dB below the others: echoes make notches in the
-    /// middle, and a loudspeaker's response may fall by some dB.
-    private func audiblePart(
-        of signal: [Float], _ chirp: AnalyticChirp, at start: Int, within part: ClosedRange<Double>
-    ) -> ClosedRange<Double> {
-        let (low, high) = (Int((part.lowerBound * 16).rounded()), Int((part.upperBound * 16).rounded()))
-        guard high - low >= 4 else { return part }
-        var powers: [Double] = []
-        for piece in low..<high {
-            let (from, to) = (chirp.count * piece / 16, chirp.count * (piece + 1) / 16)
-            var power = 0.0
-            // Four sums of 8 ms: an echo 15 ms late is out of step by half a turn in them.
-            for quarter in 0..<4 {
-                var (re, im) = (0.0, 0.0)
-                let (a, b) = (from + (to - from) * quarter / 4, from + (to - from) * (quarter + 1) / 4)
-                for i in a..<b where start + i >= 0 && start + i < signal.count {
-                    let x = Double(signal[start + i].isFinite ? signal[start + i] : 0)
-                    re += x * Double(chirp.interleaved[2 * i])
-                    im += x * Double(chirp.interleaved[2 * i + 1])
-                }
-                power += re * re + im * im
-            }
-            powers.append(power)
-        }
-        let strong = powers.sorted()[powers.count * 7 / 8]
-        let heard = powers.map { $0 > strong / 32 }
-        let leading = heard.prefix { !$0 }.count
-        let trailing = heard.reversed().prefix { !$0 }.count
-        let (cutLow, cutHigh) = (leading >= 2 ? leading : 0, trailing >= 2 ? trailing : 0)
-        guard cutLow + cutHigh > 0, powers.count - cutLow - cutHigh >= 2 else { return part }
-        return Double(low + cutLow) / 16...Double(high - cutHigh) / 16
     }
 
     private func clipped(_ signal: [Float], from position: Double, _ count: Int) -> Double {

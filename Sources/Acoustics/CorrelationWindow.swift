@@ -17,8 +17,12 @@ struct CorrelationWindow {
     private let energy: Double
     private let cell: Double
 
-    init(_ signal: [Float], _ chirp: AnalyticChirp, rate: Double, around center: Int, reach: Int) {
-        let margin = Int(0.06 * rate) + reach
+    init(
+        _ signal: [Float], _ chirp: AnalyticChirp, rate: Double, around center: Int, reach: Int,
+        noiseGain: Double = 1
+    ) {
+        // The coarse gate looks back by 56 cells.
+        let margin = max(Int(0.06 * rate), Int(62 * rate / chirp.width)) + reach
         let span = chirp.count + 2 * margin
         let length = span.powerOfTwoAbove
         let forward = FourierTransform(.forwardReal, length: length)
@@ -51,7 +55,7 @@ struct CorrelationWindow {
         firstTurn = turnStep * (Double(low) - chirp.middle * Double(length) / rate)
         noise = Self.noise(
             signal, before: center - reach - Int(0.03 * rate), rate: rate, band: (chirp.middle, chirp.width))
-        noise /= chirp.energy
+        noise *= noiseGain / chirp.energy
         // A codec's noise is there only with the chirp: so the output just before is looked at as well.
         let precursor = precursor(rate: rate)
         if noise <= 0 || precursor > 1.5 * noise { noise = precursor }
