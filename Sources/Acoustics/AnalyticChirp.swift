@@ -3,6 +3,9 @@ internal import Protocol
 
 /// A chirp as a complex template at a card's true rate, or a part of it: cos + j·sin of its phase, with soft ends.
 struct AnalyticChirp: Sendable {
+    /// 43 s at 96 kHz: a spec from outside can't ask for all memory.
+    private static let longest = 1 << 22
+
     /// Samples in the order real, imaginary.
     let interleaved: [Float]
     /// Samples of the whole chirp's time line; those outside of the part are 0.
@@ -18,11 +21,13 @@ struct AnalyticChirp: Sendable {
     ///
     /// A cut end gets the spec's own ramp, so that the part's pulse stays symmetric.
     init?(_ spec: ChirpSpec, trueRate rate: Double, part: ClosedRange<Double> = 0...1) {
-        guard rate.isFinite, rate > 0, rate < 1e7, spec.fromHz.isFinite, spec.toHz.isFinite else { return nil }
+        guard rate.isFinite, rate > 0, rate < 1e7, (0...rate / 2).contains(spec.fromHz),
+            (0...rate / 2).contains(spec.toHz)
+        else { return nil }
         count = Chirp.count(spec, trueRate: rate)
         let from = Int((Double(count) * min(max(part.lowerBound, 0), 1)).rounded())
         let to = Int((Double(count) * min(max(part.upperBound, 0), 1)).rounded())
-        guard count > 0, to - from >= 2 else { return nil }
+        guard count > 0, count <= Self.longest, to - from >= 2 else { return nil }
         let ramp = Chirp.ramp(spec, trueRate: rate, count: to - from)
         var values = [Float](repeating: 0, count: 2 * count)
         var energy = 0.0

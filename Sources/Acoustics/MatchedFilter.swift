@@ -29,6 +29,8 @@ package final class MatchedFilter {
     package static let threshold = 0.03
 
     package let rate: Double
+    /// A candidate comes at the latest so many samples after its place.
+    package var latency: Int { 2 * bank.length }
     private let threshold: Double
     private let bank: FilterBank
     private var peaks: [PeakPicker]

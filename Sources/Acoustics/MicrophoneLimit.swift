@@ -14,8 +14,8 @@ package enum MicrophoneLimit: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .rateTooLow(let rate, let needed):
-            "this microphone can't hear it: at \(Int(min(rate, 1e9))) Hz nothing over \(Int(min(rate, 1e9) / 2)) Hz is"
-                + " recorded, and the chirp needs \(Int(min(needed, 1e9))) Hz; use a rate of 44,100 Hz or more,"
+            "this microphone can't hear it: at \(Self.hertz(rate)) Hz nothing over \(Self.hertz(rate / 2)) Hz is"
+                + " recorded, and the chirp needs \(Self.hertz(needed)) Hz; use a rate of 44,100 Hz or more,"
                 + " or the audible preset"
         case .bandRemoved:
             "this microphone can't hear it: a filter or codec took the chirp's band out; turn voice processing off,"
@@ -24,6 +24,8 @@ package enum MicrophoneLimit: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    private static func hertz(_ value: Double) -> Int { value.isFinite ? Int(min(max(value, 0), 1e9)) : 0 }
+
     /// The limit of a recording for a chirp, or nil when the band is there.
     ///
     /// A band that was removed has less in it than a 16-bit recording's rounding noise, while there is sound elsewhere.
@@ -31,7 +33,9 @@ package enum MicrophoneLimit: Sendable, Hashable, CustomStringConvertible {
     package static func judge(_ signal: ArraySlice<Float>, rate: Double, spec: ChirpSpec) -> MicrophoneLimit? {
         let top = max(spec.fromHz, spec.toHz)
         // 2 % for the slope of the converter's filter.
-        guard rate.isFinite, top <= rate / 2 * 0.98 else { return .rateTooLow(rate: rate, needed: top) }
+        guard rate.isFinite, min(spec.fromHz, spec.toHz) >= 0, top <= rate / 2 * 0.98 else {
+            return .rateTooLow(rate: rate, needed: top)
+        }
         let length = 4096
         guard signal.count >= length else { return signal.contains { $0 != 0 } ? nil : .silent }
         let forward = FourierTransform(.forwardReal, length: length)

@@ -77,6 +77,8 @@ struct TwoWaySystem {
         }
         guard !pairs.isEmpty else { return nil }
         order = 3 * hosts.count - 2 + pairs.count + self.emissions.count + ways.count
+        // A rig is some dozens of hosts at most; the equations are dense.
+        guard order <= 4096 else { return nil }
         values = [Double](repeating: 0, count: order)
         for pair in pairs.indices { values[distanceColumn(pair)] = options.farthest / 4 / options.soundSpeed }
         for host in hosts.indices { values[ownColumn(host)] = own(host) / options.soundSpeed }

@@ -69,4 +69,42 @@ internal import Testing
     func rates(_ rate: Double) {
         #expect(MatchedFilter(specs: [Self.up], rate: rate) == nil)
     }
+
+    @Test("a listener gives the arrivals of a long stream, and keeps little of it")
+    func listener() throws {
+        var random = SeededGenerator(seed: 6)
+        let listener = try #require(ChirpListener(specs: [Self.up, Self.up.reversed], rate: 48_000))
+        // 40 s, a start chirp each 10 s at a broken place; noise 10 dB below.
+        let places = (0..<4).map { 480_000.0 * Double($0) + 200_000.25 + Double($0) * 0.2 }
+        var heard: [ChirpListener.Heard] = []
+        for (index, place) in places.enumerated() {
+            var part = Scene.chirp(Self.up, rate: 48_000, at: place - 480_000 * Double(index), count: 480_000)
+            Scene.addNoise(0.17, to: &part, &random)
+            heard += listener.push(part)
+        }
+        heard += listener.finish()
+        try #require(heard.count == 4)
+        for (arrival, place) in zip(heard, places) {
+            #expect(arrival.template == 0)
+            // The bound at 10 dB is 0.6 µs = 0.03 samples.
+            #expect(abs(arrival.arrival.position - place) < 0.12)
+        }
+        #expect(ChirpListener(specs: [Self.up], rate: 16_000) == nil)
+    }
+
+    @Test(
+        "specs that no one can play make neither filter nor arrival",
+        arguments: [
+            ChirpSpec(fromHz: .nan, toHz: 1), ChirpSpec(fromHz: -1e300, toHz: 19_000),
+            ChirpSpec(fromHz: 1e300, toHz: 2), ChirpSpec(fromHz: 17_000, toHz: 19_000, durationMilliseconds: 1e9),
+            ChirpSpec(fromHz: 17_000, toHz: 19_000, durationMilliseconds: .nan),
+        ])
+    func wild(_ spec: ChirpSpec) {
+        #expect(MatchedFilter(specs: [spec], rate: 48_000) == nil)
+        let outcome = ArrivalEstimator(spec: spec, rate: 48_000).estimate(
+            [Float](repeating: 0.5, count: 50_000), near: 9)
+        #expect(outcome.arrival == nil)
+        _ = "\(MicrophoneLimit.rateTooLow(rate: .nan, needed: .infinity))"
+        _ = MicrophoneLimit.judge([0.5, 0.5], rate: 48_000, spec: spec)
+    }
 }
