@@ -78,13 +78,20 @@ let package = Package(
             ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
         room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
-        command("downbeat", ["Coordinator", "SyncServer", "Platform", "Protocol"]),
+        command(
+            "downbeat",
+            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
         // Measuring
         .executableTarget(
             name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
+
+        // The labs' measuring end of discovery and clock; no part of the product.
+        .executableTarget(
+            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
+            swiftSettings: strict),
 
         // Tests
         .target(

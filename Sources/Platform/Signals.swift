@@ -1,41 +1,39 @@
 internal import CLinux
 internal import Glibc
 
-/// SIGINT and SIGTERM as values instead of interruptions, by signalfd.
+/// SIGINT and SIGTERM as values instead of interruptions.
+///
+/// A handler writes the signal's number to a pipe. A mask and signalfd wouldn't do: the main thread of a Swift program
+/// that waits in `dispatchMain`, as each `async` main does, has no signal blocked, and would be killed by the first one.
 package enum Signals {
-    /// Blocks the signals for all threads; call it first thing in the program, before another thread starts.
+    private static let pipe: (reader: Int32, writer: Int32) = {
+        var ends: [Int32] = [-1, -1]
+        // Without descriptors nothing can work at all; the first signal then does what it always does.
+        guard clinux_pipe_cloexec(&ends) == 0 else { return (-1, -1) }
+        for end in ends { _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK) }
+        for number in [SIGINT, SIGTERM] { _ = clinux_catch_signal(number, ends[1]) }
+        return (ends[0], ends[1])
+    }()
+
+    /// Catches the signals from here on, so that none of them ends the program; call it first thing.
     ///
-    /// SIGPIPE is ignored as well: a reader that went away is an EPIPE, not a death.
+    /// SIGPIPE is ignored as well: a reader that went away is an EPIPE, not a death. Programs that this one starts have
+    /// their signals as always.
     package static func block() {
-        var set = mask()
-        pthread_sigmask(SIG_BLOCK, &set, nil)
+        _ = pipe
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// The signals that arrive, each as its number.
+    /// The signals that arrive, each as its number; one stream at a time.
     package static func stream(on loop: EventLoop) throws(SystemError) -> AsyncStream<Int32> {
-        var set = mask()
-        let descriptor = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
-        guard descriptor >= 0 else { throw SystemError(.current, "signalfd") }
+        let descriptor = pipe.reader
+        guard descriptor >= 0 else { throw SystemError(Errno(rawValue: EMFILE), "making a pipe for signals") }
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingNewest(8))
         try loop.watch(descriptor, for: .readable) { _ in
-            var info = signalfd_siginfo()
-            while read(descriptor, &info, MemoryLayout.size(ofValue: info)) == MemoryLayout.size(ofValue: info) {
-                continuation.yield(Int32(info.ssi_signo))
-            }
+            var number: UInt8 = 0
+            while read(descriptor, &number, 1) == 1 { continuation.yield(Int32(number)) }
         }
-        continuation.onTermination = { _ in
-            loop.unwatch(descriptor)
-            close(descriptor)
-        }
+        continuation.onTermination = { _ in loop.unwatch(descriptor) }
         return stream
-    }
-
-    private static func mask() -> sigset_t {
-        var set = sigset_t()
-        sigemptyset(&set)
-        sigaddset(&set, SIGINT)
-        sigaddset(&set, SIGTERM)
-        return set
     }
 }

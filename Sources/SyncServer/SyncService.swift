@@ -27,6 +27,7 @@ package final class SyncService: Sendable {
     }
 
     private let server: HTTPServer
+    private let store: JobStore
     private let worker: JobWorker
     private let loop = EventLoop(name: "sync-stop")
 
@@ -47,6 +48,7 @@ package final class SyncService: Sendable {
             store: store, folders: MountedFolders(data: options.data, timestamps: options.timestamps),
             limits: options.limits, submit: { worker.submit($0) })
         server = try HTTPServer(address: options.bind, port: options.port, handler: routes)
+        self.store = store
         self.worker = worker
         for id in store.unfinished { worker.submit(id) }
     }
@@ -60,5 +62,6 @@ package final class SyncService: Sendable {
         try? await loop.run { [server] in server.stop() }
         loop.stop()
         await worker.stop()
+        store.unlock()
     }
 }

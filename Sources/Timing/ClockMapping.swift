@@ -42,11 +42,14 @@ package struct ClockMapping<Source: ClockDomain, Target: ClockDomain>: Sendable,
 
     /// The map back.
     ///
-    /// With |skew| ≤ 1e-3 the second-order term is below 1e-6 of the distance, which `skewBound` takes in.
+    /// With e for the error of this map at the true source instant x, the map back errs by |e| / (1 + skew), and x itself
+    /// is only known to that error; solved for it, both parts of the bound are divided by (1 + skew − skewBound).
     package var inverse: ClockMapping<Target, Source> {
-        let back = -skew / (1 + skew)
+        let rate = 1 + skew
+        let worst = max(rate - skewBound, 0.5)
         return ClockMapping<Target, Source>(
-            reference: map(reference), offset: -offset, skew: back, bound: bound,
-            skewBound: skewBound / ((1 + skew) * (1 + skew)) + skewBound * skewBound)
+            reference: map(reference), offset: -offset,
+            skew: -skew / rate, bound: .seconds(bound.seconds / worst) + .nanoseconds(1),
+            skewBound: skewBound / (rate * worst))
     }
 }

@@ -214,10 +214,13 @@ internal import Timing
             path: path, format: VideoFormat(encoding: .yuyv, width: 320, height: 240), nominalRate: 30,
             encoding: .init(quality: 10))
         var random = SeededGenerator(seed: 3)
+        let pictures = (0..<3).map { _ in
+            (0..<320 * 240 * 2).map { _ in UInt8.random(in: 16...235, using: &random) }
+        }
         let error = #expect(throws: SystemError.self) {
             for number in 0..<3_000 {
-                let noise = (0..<320 * 240 * 2).map { _ in UInt8.random(in: 16...235, using: &random) }
-                try writer.append(noise, capture: Timestamp(nanoseconds: Int64(number) * 200_000_000), isKey: false)
+                try writer.append(
+                    pictures[number % 3], capture: Timestamp(nanoseconds: Int64(number) * 200_000_000), isKey: false)
             }
         }
         #expect(error?.errno == .noSpace)

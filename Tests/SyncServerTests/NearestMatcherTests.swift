@@ -21,7 +21,8 @@ internal import Testing
     func property(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         func list() -> [Int64] {
-            (0..<Int.random(in: 1...60, using: &random)).map { _ in Int64.random(in: -100...100, using: &random) }.sorted()
+            (0..<Int.random(in: 1...60, using: &random)).map { _ in Int64.random(in: -100...100, using: &random) }
+                .sorted()
         }
         let (instants, other) = (list(), list())
         let expected = instants.map { instant in

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,3 +91,26 @@ const int clinux_CLOCK_TAI = CLOCK_TAI;
 int clinux_pipe_cloexec(int fds[2]) { return pipe2(fds, O_CLOEXEC); }
 int clinux_accept_cloexec(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC); }
 int clinux_fallocate(int fd, int64_t offset, int64_t length) { return fallocate(fd, 0, offset, length); }
+
+static volatile int signal_descriptor = -1;
+
+static void note_signal(int number)
+{
+    int saved = errno;
+    unsigned char byte = (unsigned char)number;
+    // Full means that enough signals are waiting already.
+    ssize_t done = write(signal_descriptor, &byte, 1);
+    (void)done;
+    errno = saved;
+}
+
+int clinux_catch_signal(int number, int descriptor)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = note_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    signal_descriptor = descriptor;
+    return sigaction(number, &action, NULL);
+}

@@ -1,3 +1,35 @@
+// V4L2 as Swift can't import it: ioctl numbers and pixel formats are macros of macros.
 #pragma once
 #include <libv4l2.h>
 #include <linux/videodev2.h>
+
+static const unsigned long cv4l_VIDIOC_QUERYCAP = VIDIOC_QUERYCAP;
+static const unsigned long cv4l_VIDIOC_ENUM_FMT = VIDIOC_ENUM_FMT;
+static const unsigned long cv4l_VIDIOC_ENUM_FRAMESIZES = VIDIOC_ENUM_FRAMESIZES;
+static const unsigned long cv4l_VIDIOC_ENUM_FRAMEINTERVALS = VIDIOC_ENUM_FRAMEINTERVALS;
+static const unsigned long cv4l_VIDIOC_G_FMT = VIDIOC_G_FMT;
+static const unsigned long cv4l_VIDIOC_S_FMT = VIDIOC_S_FMT;
+static const unsigned long cv4l_VIDIOC_S_PARM = VIDIOC_S_PARM;
+static const unsigned long cv4l_VIDIOC_REQBUFS = VIDIOC_REQBUFS;
+static const unsigned long cv4l_VIDIOC_QUERYBUF = VIDIOC_QUERYBUF;
+static const unsigned long cv4l_VIDIOC_QBUF = VIDIOC_QBUF;
+static const unsigned long cv4l_VIDIOC_DQBUF = VIDIOC_DQBUF;
+static const unsigned long cv4l_VIDIOC_STREAMON = VIDIOC_STREAMON;
+static const unsigned long cv4l_VIDIOC_STREAMOFF = VIDIOC_STREAMOFF;
+
+static const __u32 cv4l_PIX_FMT_YUYV = V4L2_PIX_FMT_YUYV;
+static const __u32 cv4l_PIX_FMT_NV12 = V4L2_PIX_FMT_NV12;
+static const __u32 cv4l_PIX_FMT_YUV420 = V4L2_PIX_FMT_YUV420;
+static const __u32 cv4l_PIX_FMT_MJPEG = V4L2_PIX_FMT_MJPEG;
+static const __u32 cv4l_PIX_FMT_JPEG = V4L2_PIX_FMT_JPEG;
+static const __u32 cv4l_PIX_FMT_H264 = V4L2_PIX_FMT_H264;
+static const __u32 cv4l_PIX_FMT_HEVC = V4L2_PIX_FMT_HEVC;
+
+// A buffer's stamp in nanoseconds, saturating: `struct timeval` belongs to whichever module Swift met it in first.
+static inline long long cv4l_stamp_ns(const struct v4l2_buffer *buffer) {
+    long long seconds = buffer->timestamp.tv_sec, result;
+    if (__builtin_mul_overflow(seconds, 1000000000LL, &result) ||
+        __builtin_add_overflow(result, (long long)buffer->timestamp.tv_usec * 1000, &result))
+        return seconds < 0 ? -0x7fffffffffffffffLL : 0x7fffffffffffffffLL;
+    return result;
+}

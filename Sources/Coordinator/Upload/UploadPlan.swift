@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Platform
 internal import Protocol
 
@@ -28,17 +29,17 @@ struct UploadPlan: Sendable {
         self.episode = episode
         let request = try UploadPlan.json("\(episode.folder)/sync_request.json")
         let streams = try UploadPlan.streams(request, episode.episode)
-        let known = UploadPlan.knownHashes("\(episode.folder)/aggregated_manifest.json")
+        let known = UploadPlan.knownHashes(episode.folder)
         var files: [File] = []
         func add(_ part: String, _ path: String, as name: String) throws {
             guard let size = Files.size(path) else { return }
-            let known = known[name].flatMap { $0.size == size ? $0.sha256 : nil }
+            let known = Inode(path).flatMap { known[$0] }.flatMap { $0.size == size ? $0.sha256 : nil }
             files.append(
                 File(part: part, name: name, path: path, size: size, sha256: try known ?? SHA256.ofFile(path)))
         }
         for (folder, part) in [("data", "files"), ("timestamps", "timestamp_files")] {
             let base = "\(episode.folder)/\(folder)"
-            for name in Files.isFolder(base) ? try Files.list(base) : [] {
+            for name in Files.isFolder(base) ? try Files.list(base) : [] where !name.hasPrefix(".") {
                 let isRows = name.hasSuffix(".jsonl")
                 if isRows == (folder == "timestamps") { try add(part, "\(base)/\(name)", as: name) }
             }
@@ -99,19 +100,35 @@ struct UploadPlan: Sendable {
         return streams
     }
 
-    /// The hashes of the hosts' files under their names at home, `<host_id>.<file>`.
-    private static func knownHashes(_ path: String) -> [String: (size: Int64, sha256: String)] {
-        guard let manifest = try? json(path) else { return [:] }
-        var hashes: [String: (size: Int64, sha256: String)] = [:]
+    /// The hashes of the hosts' files, which have second names in `data/` and `timestamps/`.
+    ///
+    /// A file there that isn't the same one, such as an orderly copy of rows, isn't found here by its inode.
+    private static func knownHashes(_ folder: String) -> [Inode: (size: Int64, sha256: String)] {
+        guard let manifest = try? json("\(folder)/aggregated_manifest.json") else { return [:] }
+        var hashes: [Inode: (size: Int64, sha256: String)] = [:]
         for host in manifest["hosts"]?.array ?? [] where host["status"]?.string == "ok" {
             guard let id = host["host_id"]?.string else { continue }
             for file in host["files"]?.array ?? [] {
                 guard let name = file["path"]?.string, let size = file["size"]?.integer,
-                    let hash = file["sha256"]?.string, hash.utf8.count == 64
+                    let hash = file["sha256"]?.string, hash.utf8.count == 64, FilePath.staysInside("\(id)/\(name)"),
+                    let inode = Inode("\(folder)/hosts/\(id)/\(name)")
                 else { continue }
-                hashes["\(id).\(FilePath.name(of: name))"] = (size, hash)
+                hashes[inode] = (size, hash)
             }
         }
         return hashes
+    }
+}
+
+/// Which file a name stands for.
+private struct Inode: Hashable {
+    private let device: UInt
+    private let number: UInt
+
+    init?(_ path: String) {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return nil }
+        device = UInt(facts.st_dev)
+        number = UInt(facts.st_ino)
     }
 }

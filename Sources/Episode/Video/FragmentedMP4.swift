@@ -4,7 +4,8 @@ internal import Protocol
 
 /// A fragmented MP4 with one video track; each fragment is on the disk before the next one grows large.
 ///
-/// Used by one thread.
+/// Used by one thread. Only a frame ends a fragment: libav takes the length of a fragment's last frame from the frame
+/// after it, and where a fragment is ended without one, all later times are wrong by the length of a stall.
 final class FragmentedMP4 {
     /// The length of a fragment.
     ///

@@ -53,7 +53,7 @@ struct Aligner: Sendable {
         }
         throw Unaligned(
             description: "the hosts \(input.hosts.joined(separator: ", ")) have no common clock: "
-                + "\(reasons.joined(separator: "; ")); send clock_sync.jsonl or a manifest.json with their clock mapping"
+                + "\(reasons.joined(separator: "; ")); send the clock_sync.jsonl or the manifest.json that the coordinator made"
         )
     }
 }

@@ -1,10 +1,11 @@
 internal import Platform
 internal import Protocol
+internal import Timing
 
 /// Aligns by the series of clock mappings that the coordinator measured, `clock_sync.jsonl`.
 ///
-/// A row that counts has `host_id`, `reference_ns` (common clock), `offset_ns` (host minus common), and may have `skew`,
-/// `bound_ns` and `skew_bound`; the members may also be inside of `mapping`. Other rows are passed over.
+/// A row has `host_id`, `rig_ns`, `offset_ns` (host minus rig), `skew`, `bound_ns` and `skew_bound`; the last three may
+/// be absent, and then no bound is claimed. Other rows are passed over.
 struct ClockSeriesAlignment: AlignmentMethod {
     /// More rows than this for a job aren't kept; it is a row a second for 16 hosts and 17 hours.
     static let limit = 1_000_000
@@ -17,7 +18,7 @@ struct ClockSeriesAlignment: AlignmentMethod {
             let tooLong = try LineReader.forEachLine(path) { (line, _, _) in
                 guard count < ClockSeriesAlignment.limit else { return }
                 guard let row = try? JSONText.decode(JSONValue.self, from: Array(line)),
-                    let host = ClockKnot.host(row), let knot = ClockKnot.read(row)
+                    let host = row["host_id"]?.string, let knot = ClockKnot.read(row)
                 else { return }
                 knots[host, default: []].append(knot)
                 count += 1
@@ -30,51 +31,64 @@ struct ClockSeriesAlignment: AlignmentMethod {
     }
 }
 
-/// Aligns by the mapping of each host in the merged `manifest.json`.
-///
-/// It is read from `hosts` (a list of objects with `host_id`, or an object by host) in `clock_mapping` or `clock`, or
-/// from `clock_mapping` at the top, an object by host.
+/// Aligns by the mapping of each host in the merged `manifest.json`: `hosts[].clock`, from host time to rig time.
 struct ClockMappingAlignment: AlignmentMethod {
+    /// The part of the manifest that counts here.
+    private struct Manifest: Decodable {
+        struct Host: Decodable {
+            let host: String
+            let clock: ClockMapping<HostTime, RigTime>?
+
+            private enum CodingKeys: String, CodingKey {
+                case host = "host_id"
+                case clock
+            }
+        }
+        let hosts: [Host]
+    }
+
     func align(_ input: AlignmentInput) -> AlignmentAttempt {
         guard let path = input.manifest else { return .impossible("no manifest.json was given") }
-        let manifest: JSONValue
-        do { manifest = try JSONText.decode(JSONValue.self, from: try Files.read(path, limit: 256 << 20)) } catch {
-            return .impossible("manifest.json can't be read (\(error))")
+        let manifest: Manifest
+        do { manifest = try JSONText.decode(Manifest.self, from: try Files.read(path, limit: 256 << 20)) } catch {
+            return .impossible("manifest.json has no hosts with their clocks (\(error))")
         }
         var knots: [String: [HostTimeline.Knot]] = [:]
-        func add(_ host: String?, _ value: JSONValue?) {
-            guard let host, let value, let knot = ClockKnot.read(value) else { return }
-            knots[host, default: []].append(knot)
+        for host in manifest.hosts {
+            if let knot = host.clock.flatMap(ClockKnot.read) { knots[host.host] = [knot] }
         }
-        for host in manifest["hosts"]?.array ?? [] {
-            add(ClockKnot.host(host), host["clock_mapping"] ?? host["clock"])
-        }
-        for (host, value) in manifest["hosts"]?.object ?? [:] { add(host, value["clock_mapping"] ?? value["clock"]) }
-        for (host, value) in manifest["clock_mapping"]?.object ?? [:] { add(host, value) }
         return ClockKnot.alignment(method: "clock_mapping", input: input, knots: knots, source: "manifest.json")
     }
 }
 
-/// A clock mapping as JSON has it, also with the plain names of `ClockMapping`'s properties.
+/// Clock mappings from the files as knots; nil when a number is no clock's.
 enum ClockKnot {
-    static func host(_ value: JSONValue) -> String? { value["host_id"]?.string ?? value["host"]?.string }
-
-    static func read(_ outer: JSONValue) -> HostTimeline.Knot? {
-        let value = outer["mapping"] ?? outer
-        func whole(_ names: String...) -> Int64? {
-            names.compactMap { value[$0]?.integer }.first { $0.magnitude < SampleRows.farthest.magnitude }
-        }
-        func ratio(_ name: String, _ ppm: String, _ plain: String) -> Double {
-            value[name]?.double ?? value[plain]?.double ?? (value[ppm]?.double ?? 0) * 1e-6
-        }
-        guard let reference = whole("reference_ns", "rig_ns", "reference"), let offset = whole("offset_ns", "offset")
-        else { return nil }
+    static func read(_ row: JSONValue) -> HostTimeline.Knot? {
+        guard let reference = row["rig_ns"]?.integer, let offset = row["offset_ns"]?.integer else { return nil }
         let (host, overflow) = reference.addingReportingOverflow(offset)
-        guard !overflow, host.magnitude < SampleRows.farthest.magnitude else { return nil }
-        return HostTimeline.Knot(
-            host: host, offset: offset, skew: ratio("skew", "skew_ppm", "skew"),
-            bound: whole("bound_ns", "bound").flatMap { $0 < 0 ? nil : $0 },
-            skewBound: ratio("skew_bound", "skew_bound_ppm", "skewBound").magnitude)
+        return overflow
+            ? nil
+            : checked(
+                HostTimeline.Knot(
+                    host: host, offset: offset, skew: row["skew"]?.double ?? 0, bound: row["bound_ns"]?.integer,
+                    skewBound: row["skew_bound"]?.double))
+    }
+
+    static func read(_ mapping: ClockMapping<HostTime, RigTime>) -> HostTimeline.Knot? {
+        guard mapping.skew.magnitude < 0.01 else { return nil }
+        return checked(
+            HostTimeline.Knot(
+                host: mapping.reference.nanoseconds, offset: (-mapping.offset).nanoseconds,
+                skew: -mapping.skew / (1 + mapping.skew), bound: mapping.bound.nanoseconds,
+                skewBound: mapping.skewBound))
+    }
+
+    private static func checked(_ knot: HostTimeline.Knot) -> HostTimeline.Knot? {
+        let far = SampleRows.farthest.magnitude
+        guard knot.host.magnitude < far, knot.offset.magnitude < far, (0..<1 << 60).contains(knot.bound ?? 0),
+            (0..<0.01).contains(knot.skewBound ?? 0)
+        else { return nil }
+        return knot
     }
 
     static func alignment(

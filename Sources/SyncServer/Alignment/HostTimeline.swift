@@ -10,8 +10,15 @@ struct HostTimeline: Sendable, Hashable {
         var skew: Double
         /// The limit of the error of `offset`, ns; nil when nobody has proved one.
         var bound: Int64?
-        /// The limit of the error of `skew`.
-        var skewBound: Double
+        /// The limit of the error of `skew`; nil when nobody has proved one, so that the bound holds here alone.
+        var skewBound: Double?
+
+        /// The limit of the error at another instant, by this knot alone.
+        func bound(at instant: Int64) -> Int64? {
+            guard let bound else { return nil }
+            if instant == host { return bound }
+            return skewBound.map { bound + HostTimeline.whole(Double(instant - host).magnitude * $0) + 1 }
+        }
     }
 
     /// Rising in host time; empty when the host's clock is the common one.
@@ -31,12 +38,25 @@ struct HostTimeline: Sendable, Hashable {
             if let last = kept.last, last.host == knot.host { continue }
             kept.append(knot)
         }
+        kept = HostTimeline.best(HostTimeline.best(kept).reversed()).reversed()
         for (a, b) in zip(kept, kept.dropFirst()) {
             let (bend, overflow) = b.offset.subtractingReportingOverflow(a.offset)
             let allowed = Double(b.host - a.host) * 0.01 + Double(a.bound ?? 0) + Double(b.bound ?? 0)
             guard !overflow, Double(bend).magnitude <= allowed else { return nil }
         }
         self.knots = kept
+    }
+
+    /// Leaves out each knot that the best one before it beats at the knot's own instant.
+    ///
+    /// So the first rough exchanges of a take don't spoil what later ones have proved.
+    private static func best(_ knots: [Knot]) -> [Knot] {
+        var kept: [Knot] = []
+        for knot in knots {
+            if let last = kept.last, let reached = last.bound(at: knot.host), reached < knot.bound ?? .max { continue }
+            kept.append(knot)
+        }
+        return kept
     }
 
     /// An instant of the host's clock on the common clock, ns.
@@ -57,11 +77,9 @@ struct HostTimeline: Sendable, Hashable {
     /// The limit of the error of `common` at an instant of the host's clock, ns; nil when it isn't known.
     func bound(at host: Int64) -> Int64? {
         guard let (a, b) = span(host) else { return 0 }
-        guard let bound = a.bound else { return nil }
-        guard let b else {
-            return bound + HostTimeline.whole(Double(host - a.host).magnitude * a.skewBound) + 1
-        }
-        return b.bound.map { max(bound, $0) + 1 }
+        guard let b else { return a.bound(at: host) }
+        guard let bound = a.bound, let other = b.bound else { return nil }
+        return max(bound, other) + 1
     }
 
     /// The knots around an instant; one alone outside of them.

@@ -31,6 +31,9 @@ final class JobStore: Sendable {
         }
     }
 
+    /// Lets another server have the folder; nothing may be written from here on.
+    func unlock() { _ = flock(lock.rawValue, LOCK_UN) }
+
     /// The jobs that are to be run, the oldest first.
     var unfinished: [String] {
         active.withLock { $0.values.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }.map(\.id) }

@@ -123,8 +123,9 @@ struct SyncRequestBody {
         return "\(folder)/\(name)"
     }
 
-    /// A file that belongs to the take as a whole: named in the body, else beside the time stamps, else above them as
-    /// long as that is still inside of the configured folder.
+    /// A file that belongs to the take as a whole: named in the body, else beside the time stamps, else above them.
+    ///
+    /// Above them is still inside of the configured folder, or both configured folders are those of one episode.
     private func companion(_ key: String, _ name: String, _ body: JSONValue, _ folder: String) throws(RequestProblem)
         -> String?
     {
@@ -136,7 +137,10 @@ struct SyncRequestBody {
             return place
         }
         var places = ["\(folder)/\(name)"]
-        if folder != folders.timestamps { places.append("\(FilePath.parent(of: folder))/\(name)") }
+        let above = FilePath.parent(of: folder)
+        if folder != folders.timestamps || above == FilePath.parent(of: folders.data) {
+            places.append("\(above)/\(name)")
+        }
         return places.first { Files.size($0) != nil }
     }
 }

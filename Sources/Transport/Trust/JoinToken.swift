@@ -156,7 +156,7 @@ package enum JoinTokenError: Error, Sendable, Hashable, CustomStringConvertible 
             "the join token is mistyped in group \(group) (between the dashes); compare it with what 'downbeat invite' "
                 + "printed"
         case .incomplete:
-            "the join token isn't whole; copy all of the line that 'downbeat invite' printed"
+            "the join token isn't whole, or its last group is mistyped; copy all of the line that 'downbeat invite' printed"
         case .otherVersion(let version):
             "the join token has form \(version), this program reads form 1; install the same version of Downbeat on "
                 + "all hosts"

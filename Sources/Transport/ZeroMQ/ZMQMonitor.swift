@@ -32,11 +32,14 @@ package final class ZMQMonitor {
         | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 
     private let socket: ZMQSocket
+    /// The monitor outlives it, whatever order their owner releases them in.
+    private let observed: ZMQSocket
 
     /// Call it before the socket binds or connects.
     package init(_ observed: ZMQSocket) throws(ZMQError) {
         let (context, endpoint) = try observed.publishEvents(Self.mask)
         // No limit: at one the library's only I/O thread would wait for us. Connections are few.
+        self.observed = observed
         socket = try ZMQSocket(context, .pair, limits: ZMQSocket.Limits(highWater: 0))
         try socket.connect(endpoint)
     }
@@ -46,7 +49,10 @@ package final class ZMQMonitor {
         try socket.watch(on: loop, handler)
     }
 
+    /// Call it after the observed socket was closed.
     package func close() { socket.close() }
+
+    deinit { observed.close() }
 
     /// The next event; nil when none is there.
     package func next() -> Event? {

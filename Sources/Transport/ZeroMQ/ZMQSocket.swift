@@ -62,6 +62,7 @@ package final class ZMQSocket {
     private let context: ZMQContext
     private let message: UnsafeMutablePointer<zmq_msg_t>
     private var handle: UnsafeMutableRawPointer?
+    private var isMonitored = false
     private var watcher: (loop: EventLoop, descriptor: Int32)?
 
     /// The corresponding C functions are `zmq_socket` and `zmq_setsockopt`.
@@ -74,7 +75,7 @@ package final class ZMQSocket {
         try set(ZMQ_LINGER, Int32(clamping: limits.linger.nanoseconds / 1_000_000))
         try set(ZMQ_SNDHWM, limits.highWater)
         try set(ZMQ_RCVHWM, limits.highWater)
-        try set(ZMQ_MAXMSGSIZE, limits.frame)
+        try set(ZMQ_MAXMSGSIZE, withUnsafeBytes(of: limits.frame) { Array($0) })
         try set(ZMQ_IPV6, 1)
         if kind == .router { try set(ZMQ_ROUTER_MANDATORY, 1) }
         if kind == .router || kind == .dealer {
@@ -121,11 +122,8 @@ package final class ZMQSocket {
         return handle
     }
 
-    private func set<Number: FixedWidthInteger>(_ option: Int32, _ value: Number) throws(ZMQError) {
-        var value = value
-        guard zmq_setsockopt(open, option, &value, MemoryLayout<Number>.size) == 0 else {
-            throw .current("setting option \(option) of a ZeroMQ socket")
-        }
+    private func set(_ option: Int32, _ value: Int32) throws(ZMQError) {
+        try set(option, withUnsafeBytes(of: value) { Array($0) })
     }
 
     private func set(_ option: Int32, _ value: [UInt8]) throws(ZMQError) {
@@ -161,17 +159,22 @@ package final class ZMQSocket {
     func publishEvents(_ mask: Int32) throws(ZMQError) -> (ZMQContext, String) {
         let endpoint = context.uniqueEndpoint("monitor")
         guard zmq_socket_monitor(open, endpoint, mask) == 0 else { throw .current("monitoring a ZeroMQ socket") }
+        isMonitored = true
         return (context, endpoint)
     }
 
     /// Closes it; what was sent may linger.
     ///
-    /// The corresponding C function is `zmq_close`.
+    /// Its monitor, if there is one, is closed after it. The corresponding C function is `zmq_close`.
     package func close() {
         if let (loop, descriptor) = watcher { loop.unwatch(descriptor) }
         watcher = nil
-        if let handle { zmq_close(handle) }
-        handle = nil
+        guard let handle else { return }
+        // A socket that is closed still has events for a while. One that nobody takes any more would stop the library's
+        // I/O thread for good, so the monitor is ended first; its reader must be open until then.
+        if isMonitored { zmq_socket_monitor(handle, nil, 0) }
+        zmq_close(handle)
+        self.handle = nil
     }
 
     // MARK: Messages
@@ -199,8 +202,7 @@ package final class ZMQSocket {
     ///
     /// The corresponding C functions are `zmq_msg_recv`, with ZMQ_DONTWAIT, and `zmq_msg_gets`.
     ///
-    /// - Parameters:
-    ///   - limit: frames above it are thrown away and counted.
+    /// - Parameter limit: frames above it are thrown away and counted.
     /// - Returns: the message, or nil.
     /// - Throws: `ZMQError`, never for "nothing there".
     package func receive(limit: Int = 8) throws(ZMQError) -> ZMQMessage? {

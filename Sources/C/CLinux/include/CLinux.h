@@ -46,3 +46,6 @@ extern const int clinux_CLOCK_TAI;
 int clinux_pipe_cloexec(int fds[2]);
 int clinux_accept_cloexec(int fd);
 int clinux_fallocate(int fd, int64_t offset, int64_t length);
+
+// Catches a signal by writing its number as one byte to a descriptor, which should not block.
+int clinux_catch_signal(int number, int descriptor);

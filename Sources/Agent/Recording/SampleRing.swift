@@ -1,0 +1,200 @@
+package import Devices
+internal import Platform
+internal import Synchronization
+package import Timing
+
+/// The bounded queue between a device's thread and the writer of its stream.
+///
+/// Before a take it keeps the newest samples and lets the older ones go. In a take the writer drains it; when the writer
+/// is too slow, the oldest samples go, and those at or after T0 are counted and located. Neither side ever waits for the
+/// other.
+///
+/// Concurrency: `deliver` and `report` on the device's thread, all else anywhere; the state is in one `Mutex`.
+package final class SampleRing: SampleSink {
+    package struct Limits: Sendable, Hashable {
+        /// What is kept before a take.
+        package var span = Interval.seconds(2)
+        package var idleBytes = 64 << 20
+        /// What may wait for the writer in a take.
+        package var takeBytes = 256 << 20
+        /// Entries, always.
+        package var count = 1 << 16
+
+        package init() {}
+    }
+
+    package enum Entry: Sendable {
+        case sample(Sample)
+        case event(DeviceEvent)
+    }
+
+    /// Samples at or after T0 that the writer didn't get.
+    package struct Overflow: Sendable, Hashable {
+        /// Samples; sample frames of audio.
+        package var count: Int64
+        package var from: Timestamp<HostTime>
+        package var last: Timestamp<HostTime>
+    }
+
+    /// What has come in since the device was started.
+    package struct Arrivals: Sendable, Hashable {
+        /// Samples; sample frames of audio.
+        package var samples: Int64 = 0
+        package var last: Timestamp<HostTime>?
+        package var failure: String?
+    }
+
+    private struct State {
+        var entries: [Entry?] = []
+        var head = 0
+        var bytes = 0
+        /// Set in a take.
+        var start: Timestamp<HostTime>?
+        var overflow: Overflow?
+        var arrivals = Arrivals()
+        var wake: (@Sendable () -> Void)?
+        var isWoken = false
+    }
+
+    private let limits: Limits
+    private let state = Mutex(State())
+
+    package init(limits: Limits = Limits()) { self.limits = limits }
+
+    package var arrivals: Arrivals { state.withLock { $0.arrivals } }
+
+    /// Bytes that are kept now.
+    package var bytes: Int { state.withLock { $0.bytes } }
+
+    // MARK: The device's side
+
+    package func deliver(_ sample: Sample) {
+        let now = HostClock.now
+        let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            state.arrivals.samples += Self.weight(sample)
+            state.arrivals.last = now
+            Self.append(.sample(sample), to: &state)
+            trim(&state, newest: sample.capture)
+            return Self.wakeUp(&state)
+        }
+        wake?()
+    }
+
+    package func report(_ event: DeviceEvent) {
+        let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            if case .failed(let text) = event { state.arrivals.failure = text }
+            Self.append(.event(event), to: &state)
+            trim(&state, newest: nil)
+            return Self.wakeUp(&state)
+        }
+        wake?()
+    }
+
+    // MARK: The writer's side
+
+    /// From now on the writer drains: `wake` is called, from any thread, when something waits.
+    package func beginTake(at start: Timestamp<HostTime>, wake: @escaping @Sendable () -> Void) {
+        let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            state.start = start
+            state.overflow = nil
+            state.wake = wake
+            state.isWoken = false
+            return state.entries.count > state.head ? Self.wakeUp(&state) : nil
+        }
+        wake?()
+    }
+
+    /// The take is over: the newest samples are kept again.
+    package func endTake() {
+        state.withLock { state in
+            state.start = nil
+            state.wake = nil
+            state.overflow = nil
+        }
+    }
+
+    /// The device is started anew: nothing of before counts.
+    package func reset() {
+        state.withLock { state in
+            state.entries = []
+            state.head = 0
+            state.bytes = 0
+            state.arrivals = Arrivals()
+            state.overflow = nil
+        }
+    }
+
+    /// The oldest entries, and what was lost before them; an empty answer means that `wake` will be called again.
+    package func take(atMost count: Int) -> (lost: Overflow?, entries: [Entry]) {
+        state.withLock { state in
+            let lost = state.overflow
+            state.overflow = nil
+            var entries: [Entry] = []
+            while entries.count < count, let entry = Self.removeFirst(&state) { entries.append(entry) }
+            if entries.isEmpty { state.isWoken = false }
+            return (lost, entries)
+        }
+    }
+
+    // MARK: Inside the lock
+
+    private func trim(_ state: inout State, newest: Timestamp<HostTime>?) {
+        let limit = state.start == nil ? limits.idleBytes : limits.takeBytes
+        while state.bytes > limit || state.entries.count - state.head > limits.count { Self.evict(&state) }
+        guard state.start == nil, let newest else { return }
+        while let first = Self.first(state), case .sample(let sample) = first, newest - sample.capture > limits.span {
+            Self.evict(&state)
+        }
+    }
+
+    private static func evict(_ state: inout State) {
+        guard case .sample(let sample) = removeFirst(&state), let start = state.start, sample.capture >= start else {
+            return
+        }
+        var overflow = state.overflow ?? Overflow(count: 0, from: sample.capture, last: sample.capture)
+        overflow.count += weight(sample)
+        overflow.last = max(overflow.last, sample.capture)
+        state.overflow = overflow
+    }
+
+    private static func first(_ state: State) -> Entry? {
+        state.head < state.entries.count ? state.entries[state.head] : nil
+    }
+
+    private static func append(_ entry: Entry, to state: inout State) {
+        state.entries.append(entry)
+        state.bytes += size(entry)
+    }
+
+    private static func removeFirst(_ state: inout State) -> Entry? {
+        guard state.head < state.entries.count, let entry = state.entries[state.head] else { return nil }
+        state.entries[state.head] = nil
+        state.head += 1
+        state.bytes -= size(entry)
+        if state.head == state.entries.count || state.head >= 1024 {
+            state.entries.removeFirst(state.head)
+            state.head = 0
+        }
+        return entry
+    }
+
+    private static func wakeUp(_ state: inout State) -> (@Sendable () -> Void)? {
+        guard !state.isWoken, let wake = state.wake else { return nil }
+        state.isWoken = true
+        return wake
+    }
+
+    static func weight(_ sample: Sample) -> Int64 {
+        if case .audio(_, let frames) = sample.payload { return Int64(max(0, frames)) }
+        return 1
+    }
+
+    /// Bytes, with what the entry itself takes.
+    private static func size(_ entry: Entry) -> Int {
+        guard case .sample(let sample) = entry else { return 128 }
+        switch sample.payload {
+        case .frame(let bytes, _), .audio(let bytes, _): return bytes.count + 128
+        case .values(let values): return values.count * 8 + 128
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package import Timing
+
+/// Says when a stream that should deliver doesn't, and when it does again.
+package struct StallWatch: Sendable, Hashable {
+    package enum Finding: Sendable, Hashable {
+        case stalled(silentFor: Interval)
+        case recovered(after: Interval)
+    }
+
+    /// Longer silence is a stall: max(1 s, 5 periods).
+    package let threshold: Interval
+    package private(set) var isStalled = false
+    private var quietSince: Timestamp<HostTime>
+
+    /// - Parameters:
+    ///   - rate: samples a second, nil when irregular. For sound it is that of the sample frames.
+    ///   - start: when the device was started.
+    package init(rate: Double?, start: Timestamp<HostTime>) {
+        let periods = rate.map { $0 > 0 && $0.isFinite ? Interval.seconds(5 / $0) : .zero } ?? .zero
+        threshold = max(.seconds(1), periods)
+        quietSince = start
+    }
+
+    /// Call it some times a second with when the last sample came.
+    package mutating func look(lastArrival: Timestamp<HostTime>?, at now: Timestamp<HostTime>) -> Finding? {
+        let last = max(lastArrival ?? quietSince, quietSince)
+        if now - last >= threshold {
+            guard !isStalled else { return nil }
+            isStalled = true
+            quietSince = last
+            return .stalled(silentFor: now - last)
+        }
+        defer { quietSince = last }
+        guard isStalled else { return nil }
+        isStalled = false
+        return .recovered(after: last - quietSince)
+    }
+}

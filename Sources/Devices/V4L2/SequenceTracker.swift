@@ -1,0 +1,48 @@
+package import Timing
+
+/// Tells lost frames from a driver's frame counter.
+///
+/// A counter that runs backwards, or ahead of what time allows, has begun anew; one that stands still counts nothing.
+package struct SequenceTracker: Sendable {
+    package enum Finding: Sendable, Hashable {
+        case continuous
+        case lost(Int64)
+        /// The counter began anew: nothing can be said of what lies between.
+        case newEpoch
+        /// The counter stands still, for the first time in a row.
+        case noCounter
+    }
+
+    /// Frames beyond what the elapsed time explains that are still believed.
+    private static let slack = 64.0
+    private let period: Interval?
+    private var last: (sequence: UInt32, arrival: Timestamp<HostTime>)?
+    private var standsStill = false
+
+    /// - Parameter rate: frames a second; nil when unknown, and then every step forward is believed.
+    package init(rate: Double?) {
+        period = rate.flatMap { $0 > 0 ? Interval.seconds(1 / $0) : nil }
+    }
+
+    package mutating func next(_ sequence: UInt32, arrival: Timestamp<HostTime>) -> Finding {
+        defer { last = (sequence, arrival) }
+        guard let last else { return .continuous }
+        // Modulo 2^32, so that the counter's own wrap is a step of one.
+        let step = sequence &- last.sequence
+        if step == 0 {
+            defer { standsStill = true }
+            return standsStill ? .continuous : .noCounter
+        }
+        let stoodStill = standsStill
+        standsStill = false
+        // While it stood still nobody counted, so its next step says nothing of losses.
+        if stoodStill { return .continuous }
+        if step == 1 { return .continuous }
+        if step >= 1 << 31 { return .newEpoch }
+        if let period, period > .zero {
+            let elapsed = Double((arrival - last.arrival).nanoseconds) / Double(period.nanoseconds)
+            if Double(step) > 2 * max(0, elapsed) + Self.slack { return .newEpoch }
+        }
+        return .lost(Int64(step) - 1)
+    }
+}

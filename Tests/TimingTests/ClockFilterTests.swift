@@ -1,0 +1,47 @@
+internal import Testing
+internal import Timing
+
+@Suite struct ClockFilterTests {
+    private func exchange(at ms: Int64, delay: Int64) -> ClockExchange<RigTime, HostTime> {
+        let sent = Timestamp<RigTime>(nanoseconds: ms * 1_000_000)
+        return ClockExchange(
+            sent: sent, arrived: Timestamp(nanoseconds: 5), answered: Timestamp(nanoseconds: 5),
+            received: sent + .nanoseconds(delay))
+    }
+
+    @Test("of each slot the least delayed exchange is kept")
+    func leastDelay() {
+        var filter = ClockFilter<RigTime, HostTime>(slot: .milliseconds(100), window: .milliseconds(10_000))
+        var kept: [Bool] = []
+        kept.append(filter.add(exchange(at: 10, delay: 500)))
+        kept.append(filter.add(exchange(at: 20, delay: 500)))
+        kept.append(filter.add(exchange(at: 90, delay: 300)))
+        kept.append(filter.add(exchange(at: 110, delay: 900)))
+        #expect(kept == [true, false, true, true])
+        #expect(filter.exchanges.map(\.delay.nanoseconds) == [300, 900])
+        #expect(filter.leastDelay == .nanoseconds(300))
+    }
+
+    @Test("what comes late from an older slot is not kept, also around zero")
+    func order() {
+        var filter = ClockFilter<RigTime, HostTime>(slot: .milliseconds(100), window: .milliseconds(10_000))
+        var kept: [Bool] = []
+        kept.append(filter.add(exchange(at: -50, delay: 500)))
+        kept.append(filter.add(exchange(at: 50, delay: 900)))
+        kept.append(filter.add(exchange(at: -60, delay: 1)))
+        #expect(kept == [true, true, false])
+        #expect(filter.exchanges.count == 2)
+    }
+
+    @Test("memory is bounded by the window")
+    func window() {
+        var filter = ClockFilter<RigTime, HostTime>(slot: .milliseconds(100), window: .milliseconds(1000))
+        for tick in 0..<1000 { _ = filter.add(exchange(at: Int64(tick) * 100, delay: 500)) }
+        #expect(filter.exchanges.count == 11)
+        #expect(filter.exchanges.first?.sent.nanoseconds == 98_900_000_000)
+        filter.keepNewest(3)
+        #expect(filter.exchanges.count == 3)
+        filter.keepNewest(-1)
+        #expect(filter.exchanges.isEmpty)
+    }
+}
