@@ -45,7 +45,10 @@ struct AgentConfigurationTests {
         arguments: [
             ("{host_id: '../x'}", "'host_id' is '../x'"),
             ("{hostid: 'x'}", "'hostid' is not a key here"),
-            ("{listen: {command_port: 70000}}", "'listen.command_port' is 70000; legal is a whole number from 0 to 65535"),
+            (
+                "{listen: {command_port: 70000}}",
+                "'listen.command_port' is 70000; legal is a whole number from 0 to 65535"
+            ),
             ("{listen: {command_port: 5, bulk_port: 5}}", "'listen.bulk_port' is 5"),
             ("{listen: {address: 'example.org'}}", "'listen.address' is 'example.org'"),
             ("{listen: []}", "'listen' is a list; an object is needed"),
@@ -60,7 +63,10 @@ struct AgentConfigurationTests {
                 "{streams: [{id: 'a', kind: 'emulated-imu'}, {id: 'a', kind: 'emulated-camera'}]}",
                 "'streams[1].id' is 'a'; legal is an id that no other stream"
             ),
-            ("{primary_stream: 'x', streams: [{id: 'a', kind: 'emulated-imu'}]}", "'primary_stream' is 'x'; legal is one of 'a'"),
+            (
+                "{primary_stream: 'x', streams: [{id: 'a', kind: 'emulated-imu'}]}",
+                "'primary_stream' is 'x'; legal is one of 'a'"
+            ),
             ("{", "not JSON5"),
             ("[]", "an object is needed"),
         ])

@@ -237,7 +237,8 @@ struct EpisodeArchiveTests {
         try AtomicFile.write("x", to: home.episode(Self.episode) + "/deep er/ä/b. c")
         try AtomicFile.write("half", to: home.episode(Self.episode) + "/c.part")
         let inside = home.episode(Self.episode)
-        try FileManager.default.createSymbolicLink(atPath: inside + "/link", withDestinationPath: folder.path + "/secret")
+        try FileManager.default.createSymbolicLink(
+            atPath: inside + "/link", withDestinationPath: folder.path + "/secret")
         try FileManager.default.createSymbolicLink(atPath: inside + "/up", withDestinationPath: folder.path)
         _ = try Outside.run(["mkfifo", inside + "/pipe"])
         return EpisodeArchive(home: home, host: HostID(unchecked: "left"))
@@ -258,7 +259,9 @@ struct EpisodeArchiveTests {
         try AtomicFile.write("changed", to: "\(folder.path)/episodes/\(Self.episode)/a.txt")
         let changed = try await archive.list(Self.episode)
         #expect(try Outside.sha256("\(folder.path)/episodes/\(Self.episode)/a.txt") == changed[0].sha256)
-        await #expect(throws: Refusal.self) { try await archive.list(EpisodeID(unchecked: "ep_20260401_120000_000000")) }
+        await #expect(throws: Refusal.self) {
+            try await archive.list(EpisodeID(unchecked: "ep_20260401_120000_000000"))
+        }
     }
 
     @Test(

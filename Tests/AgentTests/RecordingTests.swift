@@ -24,8 +24,10 @@ enum Samples {
     static func sound(_ seconds: Double, first: Int16, frames: Int) -> Sample {
         let values = (0..<frames).map { first &+ Int16(truncatingIfNeeded: $0) }
         return Sample(
-            payload: .audio(values.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }, frames: frames),
-            capture: at(seconds), uncertainty: .zero, arrival: at(seconds), device: Timestamp(nanoseconds: 7), sequence: 9)
+            payload: .audio(
+                values.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }, frames: frames),
+            capture: at(seconds), uncertainty: .zero, arrival: at(seconds), device: Timestamp(nanoseconds: 7),
+            sequence: 9)
     }
 }
 
@@ -85,7 +87,8 @@ struct StampGateTests {
         var generator = SeededGenerator(seed: 11)
         for _ in 0..<200 {
             let rate = [8_000, 44_100, 48_000, 192_000][Int.random(in: 0..<4, using: &generator)]
-            let start = Timestamp<HostTime>(nanoseconds: Int64.random(in: 1_000_000_000...2_000_000_000, using: &generator))
+            let start = Timestamp<HostTime>(
+                nanoseconds: Int64.random(in: 1_000_000_000...2_000_000_000, using: &generator))
             let length = Int64.random(in: 1...40_000_000, using: &generator)
             var gate = StampGate(
                 start: start, stop: start + .nanoseconds(length),

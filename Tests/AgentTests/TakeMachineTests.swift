@@ -216,7 +216,8 @@ struct TakeMachineTests {
             Self.word(again.answer) == words[2]
             || (words[1].hasPrefix("abort") && Self.word(again.answer) == "aborted")
         #expect(isSame)
-        #expect(!again.actions.map(Self.word).contains { ["open", "prepare", "play", "disarm", "discard"].contains($0) })
+        #expect(
+            !again.actions.map(Self.word).contains { ["open", "prepare", "play", "disarm", "discard"].contains($0) })
     }
 
     @Test("an armed agent that hears no commit disarms itself, and then refuses that take")
@@ -246,7 +247,8 @@ struct TakeMachineTests {
             Commit(take: Self.ours, start: Self.at(110), bound: .zero, limit: Self.at(110)),
             Commit(take: Self.ours, start: Self.at(110), bound: .zero, limit: Timestamp(nanoseconds: .min)),
             Commit(take: Self.ours, start: Self.at(110), bound: .zero, limit: Timestamp(nanoseconds: .max)),
-            Commit(take: Self.ours, start: Timestamp(nanoseconds: .max), bound: .zero, limit: Timestamp(nanoseconds: .max)),
+            Commit(
+                take: Self.ours, start: Timestamp(nanoseconds: .max), bound: .zero, limit: Timestamp(nanoseconds: .max)),
             Commit(take: Self.ours, start: Timestamp(nanoseconds: .min), bound: .zero, limit: Self.at(120)),
         ]
         for commit in extremes {

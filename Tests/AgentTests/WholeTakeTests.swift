@@ -106,7 +106,9 @@ struct WholeTakeTests {
 
     private func ingest(_ fixture: AgentFixture, _ plan: TakePlan, _ folder: String) async throws {
         let request = IngestRequest(episode: plan.episode)
-        guard case .fileList(let list) = try await fixture.ask(.ingest(request)) else { throw AgentFixture.Unexpected() }
+        guard case .fileList(let list) = try await fixture.ask(.ingest(request)) else {
+            throw AgentFixture.Unexpected()
+        }
         #expect(try await fixture.status().state == .ingesting)
         #expect(Set(list.files.map(\.path)) == Set(try Files.list(folder)))
         for entry in list.files {

@@ -23,7 +23,9 @@ extension CaptureAgent {
         case .success(let report):
             answerArm(.armed(report))
             guard case .armed = machine.phase else { return }
-            tell("armed for \(plan.episode): \(report.streams.filter { $0.error == nil }.count) of \(slots.count) streams")
+            tell(
+                "armed for \(plan.episode): \(report.streams.filter { $0.error == nil }.count) of \(slots.count) streams"
+            )
         case .failure(let refusal):
             answerArm(.refused(refusal))
             tell("not armed: \(refusal.message)")
@@ -87,7 +89,8 @@ extension CaptureAgent {
         await withTaskGroup(of: (Int, StreamDescription?, String?).self) { group in
             for (index, slot) in slots.enumerated() where slot.stage != .running {
                 if slot.stuck.value {
-                    slot.error = "\(slot.stream): its driver hangs since an earlier call; unplug the device and plug it in again"
+                    slot.error =
+                        "\(slot.stream): its driver hangs since an earlier call; unplug the device and plug it in again"
                     continue
                 }
                 let (device, ring, stuck) = (slot.device, slot.recorder.ring, slot.stuck)
@@ -219,7 +222,8 @@ extension CaptureAgent {
 
     /// An armed take ends before it began, or right after.
     func disarm(_ plan: TakePlan, hasFolder: Bool, reason: String) {
-        let refusal = Message.refused(Refusal(.unknownTake, "host \(host): take \(plan.take.rawValue.prefix(8)): \(reason)"))
+        let refusal = Message.refused(
+            Refusal(.unknownTake, "host \(host): take \(plan.take.rawValue.prefix(8)): \(reason)"))
         answerArm(refusal)
         answerCommit(refusal)
         for task in playing { task.cancel() }

@@ -108,7 +108,8 @@ extension CaptureAgent {
             guard case .recording = machine.phase else { return }
             note(
                 .diskLow, nil,
-                "\(free / 1_000_000) MB are left, which is the reserve of \(reserve / 1_000_000) MB: the take is stopped")
+                "\(free / 1_000_000) MB are left, which is the reserve of \(reserve / 1_000_000) MB: the take is stopped"
+            )
             handle(.halt(reason: "disk"))
             return
         }

@@ -219,7 +219,8 @@ package actor CaptureAgent {
         stop: StopReport? = nil
     ) {
         let event = HostEvent(
-            kind: kind, at: HostClock.now, take: take ?? machine.plan?.take, stream: stream, message: message, stop: stop)
+            kind: kind, at: HostClock.now, take: take ?? machine.plan?.take, stream: stream, message: message,
+            stop: stop)
         if case .dropped = eventSink.yield(event) { Self.log.warning("an event was lost: nobody takes them") }
     }
 

@@ -30,13 +30,10 @@ package struct AgentConfiguration: Sendable {
     /// A host without streams: it can join a rig and list its devices.
     package init(host: HostID) { self.host = host }
 
-    /// Reads a file.
+    /// Reads a file; `hostID` is the name from the command line, which comes before the file's, and `machineName` the
+    /// host's name when nothing else names it.
     ///
-    /// - Parameters:
-    ///   - path: of the file.
-    ///   - hostID: the name from the command line, which comes before the file's.
-    ///   - machineName: the host's name when nothing else names it.
-    /// - Throws: `ConfigReader.Invalid` or `SystemError`, each one sentence.
+    /// Throws `ConfigReader.Invalid` or `SystemError`, each one sentence.
     package static func read(
         _ path: String, hostID: String? = nil, machineName: String = StateFolder.machineName
     ) throws -> AgentConfiguration {
@@ -93,7 +90,8 @@ package struct AgentConfiguration: Sendable {
         let position = try reader.numbers("position", count: 3, default: [0, 0, 0])
         guard position.allSatisfy({ abs($0) <= 1000 }) else {
             throw reader.invalid(
-                "position", .array(position.map { .number($0) }), legal: "a list of 3 numbers from -1000 to 1000, in metres")
+                "position", .array(position.map { .number($0) }),
+                legal: "a list of 3 numbers from -1000 to 1000, in metres")
         }
         let noise = try reader.number("noise", default: 0.001, in: 0...1)
         try reader.finish()

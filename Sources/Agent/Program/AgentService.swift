@@ -89,7 +89,9 @@ package struct AgentService: Sendable {
         var known = trust.current.entries
         while (try? await loop.sleep(for: .milliseconds(500))) != nil {
             guard let entries = try? await loop.run({ trust.current.entries }), entries != known else { continue }
-            for entry in entries where !known.contains(entry) { say("coordinator '\(entry.name)' is trusted from now on") }
+            for entry in entries where !known.contains(entry) {
+                say("coordinator '\(entry.name)' is trusted from now on")
+            }
             known = entries
             await advertising.renew()
         }

@@ -17,7 +17,8 @@ package struct AudioLevel: Sendable, Hashable {
                 let value: Double
                 switch encoding {
                 case .s16:
-                    value = Double(Int16(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Int16.self))) / 32_768
+                    value =
+                        Double(Int16(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Int16.self))) / 32_768
                 case .s24:
                     let bits = UInt32(raw[offset]) << 8 | UInt32(raw[offset + 1]) << 16 | UInt32(raw[offset + 2]) << 24
                     value = Double(Int32(bitPattern: bits)) / 2_147_483_648

@@ -34,7 +34,8 @@ extension TakeMachine {
         }
     }
 
-    mutating func opened(_ take: UniqueID, _ result: Result<ArmReport, Refusal>, at now: Timestamp<HostTime>) -> Outcome {
+    mutating func opened(_ take: UniqueID, _ result: Result<ArmReport, Refusal>, at now: Timestamp<HostTime>) -> Outcome
+    {
         // Aborted in the meantime: the disarming that the abort asked for comes after the opening.
         guard case .arming(let plan) = phase, plan.take == take else { return Outcome(.none) }
         switch result {
@@ -59,7 +60,9 @@ extension TakeMachine {
         case .recording(_, commit, _), .stopping(_, commit, _), .finished(_, commit, _): return acknowledged
         case .arming(let plan) where plan.take == commit.take:
             return .refuse(
-                .invalidTransition, "host \(host): the devices of \(name(commit.take)) are still being opened; wait for the answer to 'arm'")
+                .invalidTransition,
+                "host \(host): the devices of \(name(commit.take)) are still being opened; wait for the answer to 'arm'"
+            )
         default:
             guard plan?.take == commit.take else { return unknown(commit.take, doing: .commit) }
             return .refuse(
@@ -116,7 +119,8 @@ extension TakeMachine {
         let answer = Answer.message(.aborted(TakeReference(take: reference.take, reason: reference.reason)))
         let words = "it was aborted" + (reference.reason.isEmpty ? "" : " (\(reference.reason.prefix(200)))")
         switch phase {
-        case .arming(let plan) where plan.take == reference.take, .armed(let plan, _, _) where plan.take == reference.take:
+        case .arming(let plan) where plan.take == reference.take,
+            .armed(let plan, _, _) where plan.take == reference.take:
             return Outcome(answer, leave(plan, hasFolder: false, words))
         case .committed(let plan, _, _, _) where plan.take == reference.take:
             return Outcome(answer, leave(plan, hasFolder: true, words))
@@ -158,7 +162,8 @@ extension TakeMachine {
         default:
             return .refuse(
                 .invalidTransition,
-                "host \(host): no chirp can be played, since \(name(plan.take)) is \(stateWord); it needs a running take")
+                "host \(host): no chirp can be played, since \(name(plan.take)) is \(stateWord); it needs a running take"
+            )
         }
     }
 

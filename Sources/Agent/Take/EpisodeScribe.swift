@@ -119,7 +119,9 @@ extension SyncPoint {
         let now = SyncPoint.now(host: host)
         let back = now.monotonic - start
         var point = SyncPoint(host: host.rawValue, monotonic: start, wall: now.wall - back)
-        point.boottimeNanoseconds = now.boottimeNanoseconds.map { (Timestamp<WallTime>(nanoseconds: $0) - back).nanoseconds }
+        point.boottimeNanoseconds = now.boottimeNanoseconds.map {
+            (Timestamp<WallTime>(nanoseconds: $0) - back).nanoseconds
+        }
         point.taiNanoseconds = now.taiNanoseconds.map { (Timestamp<WallTime>(nanoseconds: $0) - back).nanoseconds }
         point.clockReading = now.clockReading
         point.start = start

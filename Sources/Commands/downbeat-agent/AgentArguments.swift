@@ -10,7 +10,9 @@ enum AgentArguments {
     static let hostID = CommandOption(
         "host-id", value: "NAME", help: "the host's name in the rig, before the configuration's")
 
-    static func home(_ parsed: CommandSyntax.Parsed) -> AgentHome { AgentHome(parsed.value("home") ?? StateFolder.path) }
+    static func home(_ parsed: CommandSyntax.Parsed) -> AgentHome {
+        AgentHome(parsed.value("home") ?? StateFolder.path)
+    }
 
     /// Nil when there is no configuration at all.
     static func configuration(_ parsed: CommandSyntax.Parsed) throws -> AgentConfiguration? {

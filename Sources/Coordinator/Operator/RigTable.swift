@@ -9,7 +9,7 @@ package enum RigTable {
         if let take = view.take { lines.append(head(take, width, color)) }
         var table = TextTable([.left, .left, .left, .right, .right, .right, .right])
         table.add(["HOST", "STREAM", "STATE", "SAMPLES", "RATE", "DROPPED", "BYTES"].map { TextCell($0, .dim) })
-        for host in view.hosts where host.isExpected {
+        for host in shown(view) {
             table.add([TextCell(host.host.rawValue, .bold), "", state(host)])
             for stream in host.status?.streams ?? [] { table.add(row(stream)) }
         }
@@ -19,7 +19,7 @@ package enum RigTable {
     /// For a pipe: one line for each host.
     package static func plain(_ view: RigView) -> [String] {
         let time = view.take.map { "\(clock($0.elapsed)) \($0.phase.rawValue)" } ?? "-"
-        return view.hosts.filter(\.isExpected).map { host in
+        return shown(view).map { host in
             let streams = (host.status?.streams ?? []).map { stream in
                 "\(stream.id) \(stream.state.rawValue) \(stream.samples) \(rate(stream.rate))/s \(stream.dropped) dropped "
                     + ByteCount.text(stream.bytes)
@@ -27,6 +27,11 @@ package enum RigTable {
             let text = ([state(host).text] + streams).joined(separator: "; ")
             return "\(time)  \(host.host): \(text)"
         }
+    }
+
+    /// The hosts of the take; a host that joins the rig while it runs has no part in it.
+    private static func shown(_ view: RigView) -> [RigView.Host] {
+        view.hosts.filter { view.take == nil ? $0.isExpected : $0.phase != nil }
     }
 
     /// "00:05.2", "-00:01.3", "1:02:03.0".
