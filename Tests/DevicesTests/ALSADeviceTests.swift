@@ -19,11 +19,11 @@ internal import Timing
         let sink = EmulatedCollector()
         let start = HostClock.now
         try await microphone.start(sink)
-        let content = await sink.wait(forSamples: 50)
+        let content = await sink.wait(forSamples: 150)
         await microphone.stop()
         let after = sink.content.samples.count
-        // 50 blocks of 20 ms are a second; the buffer's half second of them may come at once, and one block early.
-        #expect(HostClock.now - start > .milliseconds(450))
+        // 150 blocks of 20 ms are 3 s; the buffer's 2 s of them may come at once, and one block early.
+        #expect(HostClock.now - start > .milliseconds(950))
         var frames: Int64 = 0
         for sample in content.samples {
             guard case .audio(let bytes, let count) = sample.payload else { continue }

@@ -233,7 +233,7 @@ struct DriverLabTests {
     @Test func `An overrun is a gap of measured length`() async throws {
         let microphone = microphone()
         _ = try await microphone.open()
-        let sink = StallingSink(after: 20, milliseconds: 1200)
+        let sink = StallingSink(after: 20, milliseconds: 2600)
         try await microphone.start(sink)
         let content = await sink.inner.wait { content in
             content.samples.count >= 60 && content.events.contains { if case .gap = $0 { true } else { false } }
@@ -244,15 +244,15 @@ struct DriverLabTests {
         }
         figure("overrun_gap_ms", gaps.map(\.milliseconds))
         #expect(gaps.count == 1)
-        // The sink slept 1200 ms; what was read before that ended less than the buffer's 500 ms earlier or later.
-        #expect(gaps.allSatisfy { $0 > .milliseconds(1100) && $0 < .milliseconds(1800) })
+        // The sink slept 2600 ms, longer than the buffer's 2 s, and what was in it then is lost too.
+        #expect(gaps.allSatisfy { $0 > .milliseconds(2500) && $0 < .milliseconds(3200) })
         // What lies between the blocks by their stamps is what was captured and the gap, and nothing else.
         let first = try #require(content.samples.first)
         let last = try #require(content.samples.last)
         let heard = Double(content.samples.dropLast().reduce(0) { $0 + $1.payload.frames }) / 48_000
         let total = (last.capture - first.capture).seconds
         figure("overrun_unexplained_ms", (total - heard - gaps.reduce(0) { $0 + $1.seconds }) * 1000)
-        #expect(abs(total - heard - gaps.reduce(0) { $0 + $1.seconds }) < 0.02)
+        #expect(abs(total - heard - gaps.reduce(0) { $0 + $1.seconds }) < 0.03)
     }
 
     @Test func `A sound is heard when the speaker says it left`() async throws {

@@ -51,7 +51,8 @@ package actor ALSAMicrophone: CaptureDevice {
     }
 
     private static let period = Interval.milliseconds(20)
-    private static let buffer = Interval.milliseconds(500)
+    /// What a machine may stand still without a loss; a card that has less gives what it has.
+    private static let buffer = Interval.milliseconds(2_000)
     private static let mostRestarts = 10
 
     package nonisolated let stream: StreamID

@@ -120,14 +120,23 @@ final class PCM {
 
     // MARK: Streaming
 
-    func prepare() throws(Errno) { try Self.check(snd_pcm_prepare(handle)) }
-    func start() throws(Errno) { try Self.check(snd_pcm_start(handle)) }
+    /// The handle of what isn't closed: a sound may still be on its way to a speaker that was closed meanwhile.
+    private var live: OpaquePointer {
+        get throws(Errno) {
+            guard isOpen else { throw .noDevice }
+            return handle
+        }
+    }
+
+    func prepare() throws(Errno) { try Self.check(snd_pcm_prepare(live)) }
+    func start() throws(Errno) { try Self.check(snd_pcm_start(live)) }
     func drop() { if isOpen { snd_pcm_drop(handle) } }
 
     /// Waits until a period can be read or written; false when the time is over.
     ///
     /// The corresponding C function is `snd_pcm_wait`.
     func wait(milliseconds: Int32) throws(Errno) -> Bool {
+        let handle = try live
         let result = snd_pcm_wait(handle, milliseconds)
         if result == -EINTR { return false }
         try Self.check(result)
@@ -136,7 +145,7 @@ final class PCM {
 
     /// The corresponding C function is `snd_pcm_status`.
     func ask() throws(Errno) -> PCMStatus {
-        try Self.check(snd_pcm_status(handle, status))
+        try Self.check(snd_pcm_status(live, status))
         let now = HostClock.now
         var stamp = snd_htimestamp_t()
         snd_pcm_status_get_htstamp(status, &stamp)
@@ -171,6 +180,7 @@ final class PCM {
     /// The corresponding C function is `snd_pcm_readi`.
     func read(frames: Int, _ shape: PCMShape) throws(Errno) -> [UInt8] {
         let size = shape.cardBytesPerFrame
+        let handle = try live
         var result = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: frames * size) { buffer, filled in
             result = snd_pcm_readi(handle, buffer.baseAddress, UInt(frames))
@@ -186,6 +196,7 @@ final class PCM {
     /// The corresponding C function is `snd_pcm_writei`.
     func write(_ bytes: ArraySlice<UInt8>, _ shape: PCMShape) throws(Errno) -> Int {
         let frames = bytes.count / shape.cardBytesPerFrame
+        let handle = try live
         let result = bytes.withUnsafeBytes { snd_pcm_writei(handle, $0.baseAddress, UInt(frames)) }
         if result == -Int(EAGAIN) { return 0 }
         try Self.check(Int32(clamping: min(result, 0)))

@@ -1,4 +1,4 @@
-# Runs in the guest of Tests/Lab/drivers.sh, by bash, as root. /out is shared with the lab; the environment is in /out/lab.
+# Runs in the guest of Tests/Lab/run drivers, by bash, as root. /out is shared with the lab; the environment is in /out/lab.
 . /out/lab
 stage() { case " $LAB_STAGES " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -13,12 +13,12 @@ ls -l /dev/video* /dev/v4l/by-path
 cat /proc/asound/cards
 
 if stage proofs; then
-    echo "== the drivers by their own tools"
+    echo "-- the drivers by their own tools"
     v4l2-ctl -d $camera --set-fmt-video=width=640,height=360,pixelformat=YUYV --set-parm=30 --stream-mmap=4 \
         --stream-count=60 --stream-poll 2>&1 | tail -n 2
     arecord -q -D hw:CARD=Loopback,DEV=1 -f S16_LE -c 2 -r 48000 -d 1 /tmp/tool.wav
     echo "figure tool_wav_bytes $(stat -c %s /tmp/tool.wav)"
-    echo "== our devices"
+    echo "-- our devices"
     DOWNBEAT_DRIVER_LAB=$camera timeout -k 5 300 "$LAB_ROOT/.build/debug/downbeatPackageTests.xctest" --testing-library swift-testing \
         --filter DriverLabTests >/out/proofs 2>&1
     echo "figure proofs_status $?"
@@ -28,7 +28,7 @@ fi
 
 stage discovery || stage take || exit 0
 
-echo "== network"
+echo "-- network"
 interface=$(ls /sys/class/net | grep -v '^lo$' | head -n 1)
 ip addr add 10.77.0.2/24 dev "$interface"
 ip link set "$interface" up multicast on
@@ -40,6 +40,7 @@ printf '%s\n' '[server]' "host-name=$GUEST_NAME" "allow-interfaces=$interface" '
 for ((i = 0; i < 100; i++)); do [ -S /run/dbus/system_bus_socket ] && break; sleep 0.1; done
 avahi-daemon --no-rlimits --no-chroot -f /run/avahi.conf >/out/guest-avahi.log 2>&1 &
 for ((i = 0; i < 100; i++)); do grep -q 'startup complete' /out/guest-avahi.log && break; sleep 0.2; done
+: >/out/network
 
 if stage discovery; then
     avahi-publish -s "probe-$GUEST_NAME" _downbeat-probe._tcp 7 >/out/guest-publish.log 2>&1 &
@@ -50,7 +51,7 @@ if stage discovery; then
 fi
 
 stage take || exit 0
-echo "== agent"
+echo "-- agent"
 export PATH=$LAB_ROOT/.build/release:$PATH DOWNBEAT_HOME=/out/agent DOWNBEAT_CONFIG=/out/agent.json5
 downbeat-agent devices
 for ((i = 0; i < 300; i++)); do [ -e /out/token ] && break; sleep 0.2; done
