@@ -6,17 +6,17 @@ internal import Timing
     /// for instants to come, up to the horizon.
     @Test(
         "the error is never over the bound: offset ±1 h, skew ±1000 ppm, delay 0.1 to 20 ms asymmetric, loss 10 %",
-        arguments: 0..<60)
+        arguments: 0..<24)
     func boundHolds(seed: UInt64) throws {
-        try check(SimulatedPath(seed: seed), seconds: 40)
+        try check(SimulatedPath(seed: seed), seconds: 25)
     }
 
-    @Test("the error is never over the bound when the skew wanders as fast as the limits allow", arguments: 100..<130)
+    @Test("the error is never over the bound when the skew wanders as fast as the limits allow", arguments: 100..<110)
     func boundHoldsWithWander(seed: UInt64) throws {
         var path = SimulatedPath(seed: seed)
         path.skew *= 0.9
         path.wander = seed % 2 == 0 ? 5e-8 : -5e-8
-        try check(path, seconds: 60)
+        try check(path, seconds: 40)
     }
 
     @Test("the error is never over the bound on a quick wire with skews at the limit", arguments: [-1e-3, 1e-3, 0])
@@ -45,27 +45,33 @@ internal import Timing
                 let outcome = estimator.add(exchange)
                 if outcome != .used && outcome != .notNeeded { violations.append("\(outcome) at \(now)") }
             }
-            for ahead in [0, 1, 50, 300, 1000, 3000, 10_000] as [Int64] {
-                let instant = now + .milliseconds(ahead)
-                // Asked for that instant, and asked for now and carried on.
-                for asked in [instant, now] {
-                    let mapping = try #require(estimator.mapping(at: asked))
-                    let error = abs(mapping.map(instant).nanoseconds - path.truth(at: instant))
-                    let back = mapping.inverse
-                    let host = Timestamp<HostTime>(nanoseconds: path.truth(at: instant))
-                    let backError = (back.map(host) - instant).magnitude
-                    // A macro for each of a million checks is what would take the time.
-                    if error > mapping.bound(at: instant).nanoseconds || backError > back.bound(at: host) {
-                        violations.append("asked at \(asked), for \(instant): \(error) ns, back \(backError)")
-                    }
-                    checked += 1
-                }
+            // Carried on from now, and asked anew for an instant to come.
+            let mapping = try #require(estimator.mapping(at: now))
+            for ahead in [0, 50, 500, 1000, 10_000] as [Int64] {
+                verify(mapping, at: now + .milliseconds(ahead), path, &violations)
+                checked += 1
             }
+            let later = now + .milliseconds(3000)
+            verify(try #require(estimator.mapping(at: later)), at: later, path, &violations)
             now += now - origin < .milliseconds(1500) ? .milliseconds(50) : .milliseconds(500)
         }
         #expect(estimator.restarts == 0)
         #expect(violations.isEmpty)
         #expect(checked > 100)
+    }
+
+    /// A macro for each of a hundred thousand checks is what would take the time.
+    private func verify(
+        _ mapping: ClockMapping<RigTime, HostTime>, at instant: Timestamp<RigTime>, _ path: SimulatedPath,
+        _ violations: inout [String]
+    ) {
+        let truth = Timestamp<HostTime>(nanoseconds: path.truth(at: instant))
+        let error = (mapping.map(instant) - truth).magnitude
+        let back = mapping.inverse
+        let backError = (back.map(truth) - instant).magnitude
+        if error > mapping.bound(at: instant) || backError > back.bound(at: truth) {
+            violations.append("reference \(mapping.reference), at \(instant): \(error), back \(backError)")
+        }
     }
 
     // Sent 0, arrived 1000.1 s, answered 1000.1 s, received 0.2 s: by hand, the offset is 1000 s ± 0.1 s.

@@ -50,8 +50,7 @@ enum IngestCommand {
         let episode = try RigRun.episode(word)
         let record = TakeJournal(home: surroundings.home).record(of: episode)
         if record?.phase == .sealed { throw ResumeError.sealed(episode) }
-        // Only those whose files are wanted are waited for.
-        let hosts = record?.hosts.filter { $0.hasCommitted && $0.phase != .ingested }.map(\.host)
+        let hosts = record?.hostsWithFilesElsewhere
         return try await ResumedTake.run(
             parsed, surroundings, program: syntax.program, hosts: hosts?.isEmpty == false ? hosts : nil,
             mayBeAlone: hosts?.isEmpty == true

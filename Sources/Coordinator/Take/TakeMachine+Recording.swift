@@ -15,6 +15,8 @@ extension TakeMachine {
         guard phase == .starting, let start = record.start else { return }
         // The commits' deadline lies before T0 and is looked at first; so all have promised here.
         record.phase = .recording
+        // A coordinator that is killed from here on left a journal that says who has begun.
+        actions.append(.journal)
         deadlines[.streaming] = start + settings.timing.streamingTimeout
         if let duration = settings.duration { deadlines[.end] = start + duration - settings.timing.chirpLead }
         if settings.duration == nil { deadlines[.end] = start + settings.timing.limit }

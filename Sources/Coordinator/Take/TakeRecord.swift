@@ -114,6 +114,11 @@ package struct TakeRecord: Codable, Sendable, Hashable {
 
     package subscript(host: HostID) -> TakeHost? { hosts.first { $0.host == host } }
 
+    /// The hosts that may have files which aren't home; one whose answer to the commit isn't in the journal may too.
+    package var hostsWithFilesElsewhere: [HostID] {
+        hosts.filter { ($0.hasCommitted || $0.phase == .committing) && $0.phase != .ingested }.map(\.host)
+    }
+
     private enum CodingKeys: String, CodingKey {
         case settings, phase, hosts, chirps, notes
         case start = "start_ns"

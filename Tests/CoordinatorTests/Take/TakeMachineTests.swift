@@ -386,6 +386,21 @@ internal import Timing
         #expect(stage.machine.record.notes.contains { $0.text.contains("disk") && $0.level == .error })
     }
 
+    @Test("the start is journalled, and a promise that isn't in the journal is not forgotten")
+    func journalledStart() throws {
+        var stage = TakeStage(TakeScenario.settings(duration: nil))
+        stage.record()
+        #expect(stage.machine.record.hostsWithFilesElsewhere == TakeScenario.hosts)
+        var starting = TakeRecord(settings: stage.settings)
+        starting.phase = .starting
+        for index in starting.hosts.indices { starting.hosts[index].phase = .committing }
+        #expect(starting.hostsWithFilesElsewhere == TakeScenario.hosts)
+        starting.hosts[0].phase = .absent
+        starting.hosts[1].phase = .ingested
+        starting.hosts[1].hasCommitted = true
+        #expect(starting.hostsWithFilesElsewhere == [TakeScenario.hosts[2]])
+    }
+
     @Test("a restarted coordinator finds its take, stops it and brings it home")
     func resumed() throws {
         var stage = TakeStage(TakeScenario.settings(duration: nil))

@@ -14,7 +14,7 @@
 #   lab_stop                     ends all of it; runs by itself at the exit
 #
 # Folders: $LAB_DIR/air is shared by all hosts (the air of emulated devices), $LAB_DIR/hosts/NAME/home is each host's
-# DOWNBEAT_HOME. IPv4: 10.77.0.N/24 in the order of starting; IPv6: link-local, and fd77::N/64.
+# DOWNBEAT_HOME. IPv4: 10.77.0.N/24 in the order of starting; IPv6: link-local.
 
 declare -A host_pid host_address
 lab_hub=""
@@ -47,6 +47,8 @@ lab_hold() {
         trap : TERM
         while :; do sleep 3600 & wait $!; done' holder "$ready" &
     local outer=$! tries
+    # Without it bash tells everyone that it was killed.
+    disown $outer
     for tries in $(seq 100); do
         [ -s "$ready" ] && break
         kill -0 $outer 2>/dev/null || lab_fail "the namespaces of $ready couldn't be made"
@@ -86,7 +88,7 @@ host_start() {
     host_exec "$name" sh -c "
         hostname '$name' && mount -t tmpfs tmpfs /run && mkdir -p /run/dbus /run/avahi-daemon
         echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
-        ip link set lo up && ip addr add 10.77.0.$number/24 dev eth0 && ip addr add fd77::$number/64 dev eth0 nodad \
+        ip link set lo up && ip addr add 10.77.0.$number/24 dev eth0 \
             && ip link set eth0 up && ip route add 224.0.0.0/4 dev eth0" || lab_fail "no network for host $name"
     cat >"$folder/avahi.conf" <<CONF
 [server]
@@ -156,7 +158,7 @@ lab_stop() {
     trap - EXIT
     # Killing unshare kills process 1 of the namespace, and that all that runs in it.
     for pid in "${lab_outer[@]:-}"; do [ -n "$pid" ] && kill -9 "$pid" 2>/dev/null; done
-    for pid in "${lab_jobs[@]:-}"; do [ -n "$pid" ] && wait "$pid" 2>/dev/null; done
+    for pid in "${lab_outer[@]:-}"; do while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; done
     wait 2>/dev/null
     [ -n "${LAB_KEEP:-}" ] && echo "lab: kept $LAB_DIR" >&2 && return
     [ -n "${LAB_DIR:-}" ] && rm -rf "$LAB_DIR"

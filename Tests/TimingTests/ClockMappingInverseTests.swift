@@ -1,7 +1,7 @@
 internal import Testing
 internal import Timing
 
-@Suite struct ClockMappingTests {
+@Suite struct ClockMappingInverseTests {
     /// By hand: 2 s after the reference, with +100 ppm, the target is 200 µs further.
     @Test("offset, skew and ageing of the bound by arithmetic")
     func arithmetic() {
