@@ -29,11 +29,14 @@ internal import Timing
             findings: [.continuous, .continuous, .newEpoch, .continuous]),
         Counting(name: "a jump that time doesn't allow", sequences: [0, 5000], findings: [.continuous, .newEpoch]),
         Counting(
-            name: "a counter that stands still", sequences: [0, 0, 0, 0],
-            findings: [.continuous, .noCounter, .continuous, .continuous]),
+            name: "a counter that stands still", sequences: [0, 0, 0, 0, 0],
+            findings: [.continuous, .continuous, .continuous, .noCounter, .continuous]),
         Counting(
-            name: "a counter that wakes up", sequences: [0, 0, 9, 10, 12],
-            findings: [.continuous, .noCounter, .continuous, .continuous, .lost(1)]),
+            name: "a number that repeats and is made up for", sequences: [4, 5, 5, 7, 9],
+            findings: [.continuous, .continuous, .continuous, .continuous, .lost(1)]),
+        Counting(
+            name: "a counter that wakes up", sequences: [0, 0, 0, 0, 9, 10, 12],
+            findings: [.continuous, .continuous, .continuous, .noCounter, .continuous, .continuous, .lost(1)]),
     ])
     func `Losses are told from the driver's counter`(_ row: Counting) {
         var tracker = SequenceTracker(rate: 30)

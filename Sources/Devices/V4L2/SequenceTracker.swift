@@ -2,22 +2,25 @@ package import Timing
 
 /// Tells lost frames from a driver's frame counter.
 ///
-/// A counter that runs backwards, or ahead of what time allows, has begun anew; one that stands still counts nothing.
+/// A counter that runs backwards, or ahead of what time allows, has begun anew; one that stands still counts nothing. A
+/// frame that repeats a number, as a driver's that counts by time, takes the place of one that is missing after it.
 package struct SequenceTracker: Sendable {
     package enum Finding: Sendable, Hashable {
         case continuous
         case lost(Int64)
         /// The counter began anew: nothing can be said of what lies between.
         case newEpoch
-        /// The counter stands still, for the first time in a row.
+        /// The counter stands still; told once in a row.
         case noCounter
     }
 
     /// Frames beyond what the elapsed time explains that are still believed.
     private static let slack = 64.0
+    private static let fewestRepeats: UInt32 = 3
     private let period: Interval?
     private var last: (sequence: UInt32, arrival: Timestamp<HostTime>)?
-    private var standsStill = false
+    /// Frames in a row that have repeated the last number.
+    private var repeats: UInt32 = 0
 
     /// - Parameter rate: frames a second; nil when unknown, and then every step forward is believed.
     package init(rate: Double?) {
@@ -30,19 +33,19 @@ package struct SequenceTracker: Sendable {
         // Modulo 2^32, so that the counter's own wrap is a step of one.
         let step = sequence &- last.sequence
         if step == 0 {
-            defer { standsStill = true }
-            return standsStill ? .continuous : .noCounter
+            repeats = min(repeats + 1, Self.fewestRepeats + 1)
+            return repeats == Self.fewestRepeats ? .noCounter : .continuous
         }
-        let stoodStill = standsStill
-        standsStill = false
+        let repeated = repeats
+        repeats = 0
         // While it stood still nobody counted, so its next step says nothing of losses.
-        if stoodStill { return .continuous }
-        if step == 1 { return .continuous }
+        if repeated >= Self.fewestRepeats { return .continuous }
         if step >= 1 << 31 { return .newEpoch }
         if let period, period > .zero {
             let elapsed = Double((arrival - last.arrival).nanoseconds) / Double(period.nanoseconds)
             if Double(step) > 2 * max(0, elapsed) + Self.slack { return .newEpoch }
         }
-        return .lost(Int64(step) - 1)
+        let lost = max(0, Int64(step) - 1 - Int64(repeated))
+        return lost == 0 ? .continuous : .lost(lost)
     }
 }
