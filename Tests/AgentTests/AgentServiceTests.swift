@@ -19,7 +19,7 @@ struct AgentServiceTests {
 
         init() { (stream, sink) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(256)) }
 
-        @Sendable func say(_ line: String) { sink.yield(line) }
+        @Sendable func say(_ line: String) { StandardError.write("SAID \(line)\n"); sink.yield(line) }
     }
 
     private static func first(_ lines: inout AsyncStream<String>.Iterator, containing text: String) async throws
@@ -122,77 +122,5 @@ struct AgentServiceTests {
             #expect(SHA256.of(bytes) == file.sha256)
         }
         _ = try await link.request(.ingested(request), timeout: .seconds(5))
-    }
-}
-
-/// The program itself, as a process.
-@Suite(.timeLimit(.minutes(1)))
-struct AgentProgramTests {
-    /// Beside the test bundle, where the build puts it.
-    private static var program: String? {
-        let folder = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
-        return ["\(folder)/downbeat-agent", "\(folder)/../downbeat-agent"].first { Files.exists($0) }
-    }
-
-    private func run(_ words: [String], home: String) throws -> (status: Int32, out: String, errors: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try #require(Self.program))
-        process.arguments = words
-        process.environment = ["DOWNBEAT_HOME": home, "HOME": home, "PATH": "/usr/bin:/bin"]
-        let (out, errors) = (Pipe(), Pipe())
-        (process.standardOutput, process.standardError) = (out, errors)
-        try process.run()
-        let text = out.fileHandleForReading.readDataToEndOfFile()
-        let complaint = errors.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (
-            process.terminationStatus, String(decoding: text, as: UTF8.self), String(decoding: complaint, as: UTF8.self)
-        )
-    }
-
-    @Test(
-        "exit codes and sentences",
-        arguments: [
-            (["--help"], 0, "Example:"), (["run", "--help"], 0, "Example:"), (["--version"], 0, "downbeat-agent 0."),
-            (["join", "--help"], 0, "TOKEN"), (["devices", "--help"], 0, "--json"),
-            (["recover"], 0, "nothing to repair"),
-            (["fly"], 2, "is no command"), ([], 2, "a command is needed"), (["run", "--speed"], 2, "is not an option"),
-            (["join"], 2, "a TOKEN is needed"), (["join", "abc"], 1, "isn't a join token"),
-            (["run"], 3, "no configuration was found"), (["run", "--config", "/nowhere"], 3, "No such file"),
-            (["devices", "--json"], 0, "\"attached\""),
-        ] as [([String], Int32, String)])
-    func exits(_ words: [String], _ status: Int32, _ text: String) throws {
-        let folder = try TemporaryFolder()
-        let result = try run(words, home: folder.path)
-        #expect(result.status == status)
-        #expect((result.out + result.errors).contains(text))
-    }
-
-    @Test("SIGTERM ends it with exit code 0, and a second agent on the same home is refused")
-    func signal() throws {
-        let folder = try TemporaryFolder()
-        let config = folder.path + "/agent.json5"
-        try AtomicFile.write("{ host_id: 'left', streams: [ { id: 'imu', kind: 'emulated-imu' } ] }", to: config)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try #require(Self.program))
-        process.arguments = ["run", "--config", config, "--home", folder.path + "/home"]
-        let out = Pipe()
-        process.standardOutput = out
-        try process.run()
-        // The line that says that it is ready.
-        var text = ""
-        while !text.contains("ready on port") {
-            let part = out.fileHandleForReading.availableData
-            if part.isEmpty { break }
-            text += String(decoding: part, as: UTF8.self)
-        }
-        #expect(text.contains("downbeat-agent: host left ready on port"))
-        let second = try run(["run", "--config", config, "--home", folder.path + "/home"], home: folder.path)
-        #expect(second.status == 4)
-        #expect(second.errors.contains("another agent runs"))
-        process.terminate()
-        process.waitUntilExit()
-        #expect(process.terminationReason == .exit)
-        #expect(process.terminationStatus == 0)
     }
 }
