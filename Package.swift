@@ -18,6 +18,13 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = [], pure: Bool =
     .target(name: name, dependencies: dependencies, swiftSettings: strict + (pure ? [.strictMemorySafety()] : []))
 }
 
+/// A target that is arithmetic on millions of samples: optimized in debug builds too, where it is 50 times slower.
+func numeric(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: path,
+        swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))])
+}
+
 /// A C library of the system.
 ///
 /// `pkgConfig` is named only where its flags are ones that the package manager accepts.
@@ -51,11 +58,12 @@ let package = Package(
         library("CMicroHTTPD", apt: "libmicrohttpd-dev", pkgConfig: "libmicrohttpd"),
         library("CSQLite", apt: "libsqlite3-dev", pkgConfig: "sqlite3"),
         library("CCrypto", apt: "libssl-dev", pkgConfig: "libcrypto"),
+        library("CFFTW", apt: "libfftw3-dev"),
 
         // Pure
         room("Timing", pure: true),
         room("Protocol", ["Timing"], pure: true),
-        room("Acoustics", ["Protocol", "Timing"]),
+        numeric("Acoustics", ["Protocol", "Timing", "CFFTW"]),
 
         // Linux and the outside
         room("Platform", ["Timing", "CLinux", "CCrypto"]),
@@ -70,8 +78,20 @@ let package = Package(
             ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
         room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
-        command("downbeat", ["Coordinator", "SyncServer", "Platform", "Protocol"]),
+        command(
+            "downbeat",
+            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
+
+        // Measuring
+        .executableTarget(
+            name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
+            path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
+
+        // The labs' measuring end of discovery and clock; no part of the product.
+        .executableTarget(
+            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
+            swiftSettings: strict),
 
         // Tests
         .target(
@@ -79,7 +99,8 @@ let package = Package(
         tests("TimingTests", ["Timing"]),
         tests("ProtocolTests", ["Protocol", "Timing"]),
         tests("PlatformTests", ["Platform", "Timing"]),
-        tests("AcousticsTests", ["Acoustics", "Protocol", "Timing"]),
+        numeric("AcousticScenes", ["Acoustics", "Protocol", "Timing", "TestSupport"], path: "Tests/AcousticScenes"),
+        tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),

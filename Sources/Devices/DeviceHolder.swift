@@ -15,7 +15,10 @@ package struct DeviceHolder: Sendable, Hashable, CustomStringConvertible {
 
     /// Looks through /proc/*/fd; those of other users only root can see.
     ///
-    /// - Parameter except: a descriptor of this process that doesn't count.
+    /// - Parameters:
+    ///   - path: the node.
+    ///   - except: a descriptor of this process that doesn't count.
+    /// - Returns: none when nobody holds it, or nobody that can be seen.
     package static func of(_ path: String, except: Int32? = nil) -> [DeviceHolder] {
         let own = getpid()
         let processes = ((try? Files.list("/proc")) ?? []).compactMap { Int32($0) }

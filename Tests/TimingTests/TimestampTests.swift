@@ -45,7 +45,7 @@ internal import Timing
     }
 }
 
-@Suite struct ClockMappingTests {
+@Suite struct ClockMappingShapeTests {
     let mapping = ClockMapping<RigTime, HostTime>(
         reference: Timestamp(nanoseconds: 1_000_000_000), offset: .seconds(-3600), skew: 100e-6,
         bound: .microseconds(5), skewBound: 1e-6)

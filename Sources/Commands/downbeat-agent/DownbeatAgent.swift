@@ -7,15 +7,12 @@ internal import Protocol
 struct DownbeatAgent {
     static let version = "downbeat-agent \(ProductVersion.current)"
 
-    /// Not `async`: the runtime would have threads by then, which the signals are not blocked in.
-    static func main() {
+    static func main() async {
         Signals.block()
-        // Detached: `main` is isolated to the main thread, which only waits from here on.
-        Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue) }
-        while true { pause() }
+        exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 
-    @concurrent private nonisolated static func run(_ words: [String]) async -> ExitCode {
+    private static func run(_ words: [String]) async -> ExitCode {
         let code: ExitCode
         switch words.first {
         case "run": code = await RunCommand.run(Array(words.dropFirst()))

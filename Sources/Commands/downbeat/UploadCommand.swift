@@ -11,7 +11,7 @@ enum UploadCommand {
         operands: "EPISODE…",
         options: [
             CommandOption("server", short: "s", value: "URL", help: "the sync server (http://127.0.0.1:8080)"),
-            CommandOption("session", value: "NAME", help: "look for the episodes in this session alone"),
+            CommandOption("session", value: "NAME", help: "all episodes of this session; with names, those of it"),
             CommandOption("all", short: "a", help: "every sealed episode that the server hasn't confirmed yet"),
             CommandOption("no-wait", help: "don't wait for the jobs; a later upload fetches the results"),
             CommandOption("json", help: "print one JSON object for each episode"),
@@ -25,17 +25,19 @@ enum UploadCommand {
         guard server.hasPrefix("http://") || server.hasPrefix("https://") else {
             return fail(.usage, "--server is '\(server)'; legal is a URL that begins with http:// or https://")
         }
-        guard parsed.has("all") != !parsed.operands.isEmpty else {
+        // A session alone means all that is in it.
+        let isAll = parsed.has("all") || parsed.has("session") && parsed.operands.isEmpty
+        guard isAll != !parsed.operands.isEmpty else {
             return fail(
                 .usage,
-                parsed.has("all")
+                isAll
                     ? "--all and the names of episodes exclude each other"
-                    : "name the episodes, or give --all")
+                    : "name the episodes, or give --session or --all")
         }
         let home = StateFolder.path
         let session = parsed.value("session")
         let folders =
-            parsed.has("all")
+            isAll
             ? SealedEpisode.allFolders(home: home, session: session)
             : SealedEpisode.folders(home: home, session: session, names: parsed.operands)
         do {

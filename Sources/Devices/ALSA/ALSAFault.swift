@@ -19,6 +19,8 @@ package struct ALSAFault: Sendable, Hashable {
     package let cure: String
 
     /// - Parameters:
+    ///   - error: what the call answered.
+    ///   - operation: the call.
     ///   - name: the PCM: "hw:CARD=Webcam,DEV=0".
     ///   - cards: the cards that are there, asked for when this one isn't.
     ///   - holder: asked for on EBUSY only.

@@ -187,9 +187,8 @@ package actor ALSAMicrophone: CaptureDevice {
         }
         run = current
         let next: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.step() } }
-        let buffer = Interval.seconds(Double(opened.shape.bufferFrames) / Double(opened.shape.format.rate))
-        if current.due - HostClock.now > buffer {
-            loop.schedule(at: current.due - buffer, next)
+        if current.due - HostClock.now > opened.shape.period {
+            loop.schedule(at: current.due - opened.shape.period, next)
         } else {
             loop.perform(next)
         }
@@ -255,7 +254,8 @@ package actor ALSAMicrophone: CaptureDevice {
 
     private func fail(_ error: Errno) {
         guard let sink = run?.sink else { return }
+        let sentence = fault(opened?.pcm.cause(of: error) ?? error, .read).description
         stop()
-        sink.report(.failed(fault(error, .read).description))
+        sink.report(.failed(sentence))
     }
 }

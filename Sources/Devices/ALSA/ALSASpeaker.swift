@@ -20,15 +20,17 @@ package actor ALSASpeaker: ChirpSpeaker {
     }
 
     private static let period = Interval.milliseconds(10)
-    private static let buffer = Interval.milliseconds(400)
+    private static let buffer = Interval.milliseconds(500)
     /// Before the instant: run-in of the card, measuring, and room for a late wake-up.
-    private static let lead = Interval.milliseconds(350)
+    private static let lead = Interval.milliseconds(400)
     /// Written before the card starts; what is measured must be over before this has left.
-    private static let runIn = Interval.milliseconds(150)
+    private static let runIn = Interval.milliseconds(200)
     private static let measuring = Interval.milliseconds(60)
     /// After the sound: loopback cards lose the last milliseconds of what is played, others click when they stop.
     private static let tail = Interval.milliseconds(250)
     private static let longest = 60
+    /// A run-in that runs dry before the sound is begun again.
+    private static let mostRunIns = 5
 
     package nonisolated let label: String
     private let pcmName: PCMName
@@ -93,10 +95,17 @@ package actor ALSASpeaker: ChirpSpeaker {
         }
         isPlaying = true
         defer { isPlaying = false }
+        // Made before the card runs: from then on there is no time to lose.
+        let format = opened.shape.format
+        let sound = PCMSamples.bytes(
+            samples, format.encoding, channels: format.channels, isPadded: opened.shape.isPadded)
         try await loop.sleep(until: instant - Self.lead)
         do {
             defer { opened.pcm.drop() }
-            return try await emit(samples, at: instant, opened)
+            for _ in 0..<Self.mostRunIns {
+                if let place = try await runIn(for: instant, opened) { return try await emit(sound, place, opened) }
+            }
+            throw Errno.brokenPipe
         } catch let error as Errno {
             if error == .brokenPipe {
                 throw DeviceError(
@@ -115,43 +124,57 @@ package actor ALSASpeaker: ChirpSpeaker {
 
     // MARK: One sound, on the loop's thread
 
-    /// How far a sound has been written, and what is known of its times.
+    /// How far has been written, and what is known of the time of one frame.
     private struct Progress {
         var written = 0
         var estimate: EmissionEstimate
     }
 
-    private func emit(
-        _ samples: [Float], at instant: Timestamp<HostTime>, _ opened: Opened
-    ) async throws -> Emission {
+    /// Where in what is written the sound begins.
+    private struct Place {
+        var frame: Int
+        var progress: Progress
+    }
+
+    /// Starts the card with silence, and writes silence up to the instant.
+    ///
+    /// - Returns: nil when the silence ran dry.
+    private func runIn(for instant: Timestamp<HostTime>, _ opened: Opened) async throws -> Place? {
         let shape = opened.shape
         opened.pcm.drop()
         try opened.pcm.prepare()
         var progress = Progress(estimate: EmissionEstimate(of: 0, shape))
-        let runIn = min(frames(Self.runIn, shape), shape.bufferFrames)
-        try feed(silence(runIn, shape), opened, &progress)
-        try opened.pcm.start()
-        let end = HostClock.now + Self.measuring
-        while HostClock.now < end {
-            progress.estimate.take(try opened.pcm.ask(), written: progress.written)
-            try? await loop.sleep(for: .milliseconds(5))
+        do throws(Errno) {
+            try feed(silence(min(frames(Self.runIn, shape), shape.bufferFrames), shape), opened, &progress)
+            try opened.pcm.start()
+            let end = HostClock.now + Self.measuring
+            while HostClock.now < end {
+                progress.estimate.take(try opened.pcm.ask(), written: progress.written)
+                try? await loop.sleep(for: .milliseconds(5))
+            }
+            guard let beginning = progress.estimate.emission else { return nil }
+            // From here on the sound can be placed to a sample frame.
+            let wanted = (instant - beginning.instant).seconds * Double(shape.format.rate)
+            let frame = wanted < Double(progress.written) ? progress.written : Int(min(wanted, 1e9).rounded())
+            let late = Interval.seconds((Double(frame) - wanted) / Double(shape.format.rate))
+            if late > .milliseconds(1) {
+                Self.log.warning(
+                    "the sound due at \(instant) leaves \(late.milliseconds) ms late: it was asked for too late")
+            }
+            try feed(silence(frame - progress.written, shape), opened, &progress)
+            return Place(frame: frame, progress: progress)
+        } catch {
+            guard error == .brokenPipe else { throw error }
+            return nil
         }
-        guard let beginning = progress.estimate.emission else { throw Errno.inputOutput }
-        // From here on the sound can be placed to a sample frame.
-        let wanted = (instant - beginning.instant).seconds * Double(shape.format.rate)
-        let place = wanted < Double(progress.written) ? progress.written : Int(min(wanted, 1e9).rounded())
-        let late = Interval.seconds((Double(place) - wanted) / Double(shape.format.rate))
-        if late > .milliseconds(1) {
-            Self.log.warning(
-                "the sound due at \(instant) leaves \(late.milliseconds) ms late: it was asked for too late")
-        }
-        try feed(silence(place - progress.written, shape), opened, &progress)
-        progress.estimate = EmissionEstimate(of: place, shape)
-        let format = shape.format
-        let sound = PCMSamples.bytes(
-            samples, format.encoding, channels: format.channels, isPadded: shape.isPadded)
+    }
+
+    private func emit(_ sound: [UInt8], _ place: Place, _ opened: Opened) async throws -> Emission {
+        let shape = opened.shape
+        var progress = place.progress
+        progress.estimate = EmissionEstimate(of: place.frame, shape)
         try feed(sound + silence(frames(Self.tail, shape), shape), opened, &progress)
-        try await drain(place + samples.count, opened, &progress)
+        try await drain(place.frame + sound.count / shape.cardBytesPerFrame, opened, &progress)
         guard let emission = progress.estimate.emission else { throw Errno.inputOutput }
         return emission
     }

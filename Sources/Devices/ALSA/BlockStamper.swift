@@ -22,7 +22,10 @@ package struct BlockStamper: Sendable {
     private let isBatch: Bool
     private let isMonotonic: Bool
     private var way: Way?
-    private var lastStamp: Timestamp<HostTime>?
+    /// The last stamp, and the frames that the card had captured then.
+    private var last: (stamp: Timestamp<HostTime>, position: Int)?
+    /// Frames read since the start or the last gap.
+    private var read = 0
     /// Where the block after the last one should begin.
     private var expected: Timestamp<HostTime>?
     /// The largest recent distance from there.
@@ -51,7 +54,7 @@ package struct BlockStamper: Sendable {
         let new = judge(status)
         defer {
             way = new
-            lastStamp = status.stamp
+            last = (status.stamp, read &+ status.available)
         }
         // USB cards have frames on the way that can't be read yet; a wild figure is no delay.
         let sane = status.delay >= status.available && status.delay <= status.available + Int(rate / 2)
@@ -76,6 +79,7 @@ package struct BlockStamper: Sendable {
             spread = max(Interval(nanoseconds: spread.nanoseconds / 100 * 99), (capture - expected).magnitude)
         }
         expected = capture + length(of: frames)
+        read &+= frames
         let isDriver = way == .driver
         let step = isBatch || !isDriver ? max(period, Self.floor) : Self.floor
         return (
@@ -89,7 +93,8 @@ package struct BlockStamper: Sendable {
     /// After a gap: the next block isn't expected anywhere.
     package mutating func reset() {
         expected = nil
-        lastStamp = nil
+        last = nil
+        read = 0
     }
 
     private func length(of frames: Int) -> Interval { .seconds(Double(frames) / rate) }
@@ -97,7 +102,10 @@ package struct BlockStamper: Sendable {
     private func judge(_ status: PCMStatus) -> Way {
         if !isMonotonic { return .reading("the card's stamps aren't on CLOCK_MONOTONIC") }
         if status.stamp.nanoseconds == 0 { return .reading("the card gives no stamp") }
-        if status.stamp == lastStamp { return .reading("the card's stamp stands still") }
+        // A driver keeps its stamp as long as its position is the same; more frames at the same instant can't be.
+        if let last, status.stamp == last.stamp, read &+ status.available != last.position {
+            return .reading("the card's stamp stands still")
+        }
         if (status.now - status.stamp).magnitude > Self.plausible {
             return .reading("the card's stamp isn't on CLOCK_MONOTONIC, though it says so")
         }

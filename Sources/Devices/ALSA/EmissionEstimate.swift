@@ -29,7 +29,7 @@ package struct EmissionEstimate: Sendable {
     private let isMonotonic: Bool
     private var byStamp: Bounds?
     private var byCall: Bounds?
-    private var lastStamp: Timestamp<HostTime>?
+    private var last: (stamp: Timestamp<HostTime>, position: Int)?
     private var isFrozen = false
 
     /// - Parameters:
@@ -47,12 +47,14 @@ package struct EmissionEstimate: Sendable {
     ///   - written: sample frames written when it was asked.
     package mutating func take(_ status: PCMStatus, written: Int) {
         guard status.state == .running else { return }
-        let ahead = Interval.seconds(Double(status.delay - (written - frame)) / rate)
+        let ahead = Interval.seconds(Double(status.delay &- (written &- frame)) / rate)
         byCall = Self.joined(byCall, status.now + ahead)
         let isPlausible = status.stamp.nanoseconds != 0 && (status.now - status.stamp).magnitude <= Self.plausible
         guard isMonotonic, isPlausible else { return }
-        if status.stamp == lastStamp { isFrozen = true }
-        lastStamp = status.stamp
+        // A driver keeps its stamp as long as its position is the same; it can't move without time.
+        let position = written &- status.delay
+        if let last, status.stamp == last.stamp, position != last.position { isFrozen = true }
+        last = (status.stamp, position)
         byStamp = Self.joined(byStamp, status.stamp + ahead)
     }
 

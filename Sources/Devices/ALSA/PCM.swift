@@ -41,6 +41,17 @@ package struct PCMShape: Sendable, Hashable {
     /// Stamps are on CLOCK_MONOTONIC.
     package var isMonotonic: Bool
 
+    package init(
+        format: AudioFormat, isPadded: Bool, periodFrames: Int, bufferFrames: Int, isBatch: Bool, isMonotonic: Bool
+    ) {
+        self.format = format
+        self.isPadded = isPadded
+        self.periodFrames = periodFrames
+        self.bufferFrames = bufferFrames
+        self.isBatch = isBatch
+        self.isMonotonic = isMonotonic
+    }
+
     /// Bytes of one sample frame as the card has it.
     package var cardBytesPerFrame: Int { isPadded ? 4 * format.channels : format.bytesPerFrame }
 
@@ -143,6 +154,16 @@ final class PCM {
             state: state, stamp: Timestamp(nanoseconds: host.nanoseconds), now: now,
             available: Int(clamping: snd_pcm_status_get_avail(status)),
             delay: snd_pcm_status_get_delay(status))
+    }
+
+    /// What is behind an error: the first call after an unplug may answer EIO, the next one says that the card is gone.
+    func cause(of error: Errno) -> Errno {
+        guard error == .inputOutput else { return error }
+        do throws(Errno) {
+            return try ask().state == .disconnected ? .noDevice : error
+        } catch {
+            return error
+        }
     }
 
     /// Reads sample frames; an empty answer when there are none now.

@@ -50,8 +50,8 @@ package struct FrameStamper: Sendable {
     package static let driverUncertainty = Interval.milliseconds(1)
     /// Drivers hold a handful of buffers; a stamp older than this is of another clock.
     package static let oldest = Interval.milliseconds(10_000)
-    /// A stamp from the interrupt of the other core may be read as a little in the future.
-    package static let newest = Interval.milliseconds(1)
+    /// Some drivers stamp the end of a frame in advance; a stamp further in the future is of another clock.
+    package static let newest = Interval.milliseconds(100)
 
     private enum Way: Equatable {
         case driver
@@ -61,6 +61,8 @@ package struct FrameStamper: Sendable {
     private let period: Interval
     private var last: Timestamp<DeviceTime>?
     private var way: Way?
+    /// The furthest that a stamp has been in the future of its arrival.
+    private var ahead = Interval.zero
 
     package init(rate: Double?) {
         period = rate.flatMap { $0 > 0 ? Interval.seconds(1 / $0) : nil } ?? .milliseconds(100)
@@ -81,9 +83,14 @@ package struct FrameStamper: Sendable {
             }
         }
         if new == .driver {
-            return Stamp(
-                capture: Timestamp(nanoseconds: buffer.stamp.nanoseconds), uncertainty: Self.driverUncertainty,
-                change: change)
+            let capture = Timestamp<HostTime>(nanoseconds: buffer.stamp.nanoseconds)
+            // A frame can't be taken after it has arrived: such a stamp is off by that much at least.
+            let early = capture - arrival
+            if early > Self.driverUncertainty, ahead <= Self.driverUncertainty {
+                change = "the driver stamps frames in advance, \(early.milliseconds) ms after their arrival"
+            }
+            ahead = max(ahead, early)
+            return Stamp(capture: capture, uncertainty: max(Self.driverUncertainty, ahead), change: change)
         }
         // A frame that arrives was taken within the frame time before it, and waited for the transfer.
         return Stamp(capture: arrival, uncertainty: max(period, .milliseconds(10)), change: change)

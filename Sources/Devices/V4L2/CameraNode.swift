@@ -54,6 +54,7 @@ package enum CameraSelection: Sendable, Hashable {
     /// - Parameters:
     ///   - name: a link, a node, a serial number, bus information or a card's name.
     ///   - resolved: what the name points to when it is a path.
+    ///   - nodes: all that are there.
     package init(_ name: String, resolved: String? = nil, among nodes: [CameraNode]) {
         let isPath = name.hasPrefix("/")
         let fits: (CameraNode) -> Bool = { node in

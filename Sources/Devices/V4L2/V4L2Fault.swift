@@ -22,6 +22,8 @@ package struct V4L2Fault: Sendable, Hashable {
     package let cure: String
 
     /// - Parameters:
+    ///   - error: what the call answered.
+    ///   - operation: the call.
     ///   - path: the node.
     ///   - name: what a person calls the camera; the path when nothing better is known.
     ///   - demand: megabytes a second that the stream needs of its bus; nil when unknown.

@@ -36,6 +36,34 @@ struct ClockDatagram: Hashable, Sendable {
 
     /// The bytes with their mark.
     func encode(key: DatagramKey) -> [UInt8] {
+        var bytes = unsigned()
+        key.sign(&bytes)
+        return bytes
+    }
+
+    /// A stamp in the bytes of a datagram.
+    enum Stamp: Int, Sendable {
+        case sent = 32
+        case arrived = 40
+        case answered = 48
+    }
+
+    /// Reads the clock, writes it into prepared bytes and signs them: what has to happen between the stamp and the wire,
+    /// and nothing else.
+    ///
+    /// Returns the stamp in ns.
+    static func stamp(_ bytes: inout [UInt8], _ stamp: Stamp, now: () -> Int64, key: DatagramKey) -> Int64 {
+        precondition(bytes.count == length, "a clock datagram has \(length) bytes")
+        let instant = now()
+        bytes.withUnsafeMutableBytes {
+            $0.storeBytes(of: instant.bigEndian, toByteOffset: stamp.rawValue, as: Int64.self)
+        }
+        key.sign(&bytes)
+        return instant
+    }
+
+    /// The bytes with room for the mark.
+    func unsigned() -> [UInt8] {
         var bytes = Self.magic
         bytes.reserveCapacity(Self.length)
         bytes += [Self.layoutVersion, kind.rawValue, 0, 0]
@@ -43,7 +71,7 @@ struct ClockDatagram: Hashable, Sendable {
         for value in [sequence, UInt64(bitPattern: sent), UInt64(bitPattern: arrived), UInt64(bitPattern: answered)] {
             withUnsafeBytes(of: value.bigEndian) { bytes += $0 }
         }
-        return bytes + key.mark(bytes)
+        return bytes + [UInt8](repeating: 0, count: DatagramKey.markLength)
     }
 
     /// Who says that it is from them; nil when it's no clock datagram of this layout.

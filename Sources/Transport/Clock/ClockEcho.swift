@@ -142,16 +142,16 @@ package final class ClockEcho: Sendable {
         }
         answer.kind = .answer
         answer.arrived = datagram.arrival
+        var bytes = answer.unsigned()
         // As late as can be: only the mark and the system call come after it.
-        let now = HostClock.now
-        answer.answered = now.nanoseconds
+        let now = ClockDatagram.stamp(&bytes, .answered, now: { HostClock.now.nanoseconds }, key: key)
         do {
-            try state.socket.send(answer.encode(key: key), to: datagram.from)
+            try state.socket.send(bytes, to: datagram.from)
             state.counts.answered += 1
         } catch {
             state.counts.unsent += 1
         }
-        state.coordinators[claimed]?.heard = now
+        state.coordinators[claimed]?.heard = Timestamp(nanoseconds: now)
     }
 
     private func answerQuestion(_ datagram: DatagramSocket.Datagram, _ state: inout State) {

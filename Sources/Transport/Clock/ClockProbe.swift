@@ -140,10 +140,10 @@ package actor ClockProbe {
         sequence += 1
         let number = sequence
         forgetOld()
-        let sent = HostClock.rigNow.nanoseconds
-        let request = ClockDatagram(kind: .request, coordinator: coordinator, sequence: number, sent: sent)
+        var bytes = ClockDatagram(kind: .request, coordinator: coordinator, sequence: number, sent: 0).unsigned()
+        let sent = ClockDatagram.stamp(&bytes, .sent, now: { HostClock.rigNow.nanoseconds }, key: key)
         do {
-            try socket.send(request.encode(key: key), to: target)
+            try socket.send(bytes, to: target)
         } catch {
             count.unsent += 1
             return false

@@ -30,13 +30,25 @@ final class DatagramKey {
 
     /// The mark of a message.
     func mark(_ message: some Collection<UInt8>) -> [UInt8] {
-        var code = [UInt8](repeating: 0, count: 32)
-        var length = 0
-        EVP_MAC_init(context, nil, 0, nil)
-        let bytes = Array(message)
-        EVP_MAC_update(context, bytes, bytes.count)
-        EVP_MAC_final(context, &code, &length, code.count)
-        return Array(code[..<Self.markLength])
+        var bytes = Array(message)
+        bytes += [UInt8](repeating: 0, count: Self.markLength)
+        sign(&bytes)
+        return Array(bytes.suffix(Self.markLength))
+    }
+
+    /// Writes the mark of all bytes before it into the last 16 bytes; nothing is allocated.
+    func sign(_ bytes: inout [UInt8]) {
+        precondition(bytes.count >= Self.markLength, "no room for a mark")
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { code in
+            bytes.withUnsafeMutableBytes { raw in
+                let signed = raw.count - Self.markLength
+                var length = 0
+                EVP_MAC_init(context, nil, 0, nil)
+                EVP_MAC_update(context, raw.baseAddress, signed)
+                EVP_MAC_final(context, code.baseAddress, &length, code.count)
+                raw[signed...].copyBytes(from: code.prefix(Self.markLength))
+            }
+        }
     }
 
     /// Whether a mark is right; it takes as long when it isn't.

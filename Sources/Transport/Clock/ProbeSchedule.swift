@@ -3,7 +3,7 @@ package import Timing
 /// When exchanges are made: dense bursts until the clocks are known, then sparse ones.
 package struct ProbeSchedule: Sendable, Hashable {
     /// Exchanges in a burst, each sent when the one before is answered or given up.
-    package var burst = 8
+    package var burst = 16
     /// From burst to burst in the first time.
     package var quickPause = Interval.milliseconds(50)
     /// From burst to burst later.

@@ -47,6 +47,6 @@ package final class LiveAgentTrust: Sendable {
         guard stat(path, &status) == 0 else { return nil }
         return Stamp(
             inode: UInt64(status.st_ino), size: Int64(status.st_size),
-            changed: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec))
+            changed: Files.modificationTime(path) ?? 0)
     }
 }

@@ -42,8 +42,8 @@ package struct RigTrust: Sendable {
     package let home: String
     /// Who the coordinator is.
     package let coordinator: UniqueID
-    /// For a person: the coordinator's machine.
-    package let name: String
+    /// For a person: the coordinator's machine, or what it was named.
+    package private(set) var name: String
     /// The coordinator's own key.
     package let keys: CurveKeyPair
     /// Sorted by uuid.
@@ -62,6 +62,15 @@ package struct RigTrust: Sendable {
         return RigTrust(
             home: home, coordinator: identity.coordinator, name: identity.name, keys: keys,
             hosts: try TrustFile.read(hostsFile(home), default: []))
+    }
+
+    /// Names the coordinator for people; what was invited before keeps the old name.
+    package mutating func rename(_ name: String) throws {
+        try TrustFile.locked(home: home) {
+            try TrustFile.write(
+                Identity(coordinator: coordinator, name: name), "\(TrustFile.folder(home: home))/coordinator.json")
+        }
+        self.name = name
     }
 
     /// A new token, good for one host within 24 h.

@@ -1,0 +1,85 @@
+internal import Platform
+package import Protocol
+package import Timing
+internal import Transport
+
+/// What a host would say to a take now.
+package struct HostCheck: Sendable {
+    package var host: HostID
+    /// What would refuse or spoil a take, a sentence each; empty when all is well.
+    package var problems: [String]
+    package var report: ArmReport?
+    package var clockBound: Interval?
+}
+
+extension SessionCoordinator {
+    /// Arms each host that is there, and lets go of it again: the surest way to know whether a take would begin.
+    package func check(_ settings: TakeSettings) async -> [HostCheck] {
+        await waitForClocks(settings.timing.clockLimit, hosts: settings.hosts, patience: settings.timing.clockTimeout)
+        var checks = await withTaskGroup(of: HostCheck.self) { group in
+            for host in settings.hosts { group.addTask { await self.check(host, settings) } }
+            var all: [HostCheck] = []
+            for await check in group { all.append(check) }
+            return all
+        }
+        checks.sort { $0.host < $1.host }
+        let canPlay = checks.filter { $0.report?.canPlayChirps == true }.map(\.host)
+        if settings.chirp != .off, !canPlay.contains(settings.leader), settings.isLeaderFixed || canPlay.isEmpty,
+            let index = checks.firstIndex(where: { $0.host == settings.leader })
+        {
+            let cure = canPlay.first.map { "'--leader \($0)'" } ?? "a 'speaker' in the agent.json5 of a host"
+            checks[index].problems.append("it leads and can't play the chirps; try \(cure), or '--chirp off'")
+        }
+        return checks
+    }
+
+    /// Waits until the clocks of hosts are known well enough, at most for a while.
+    package func waitForClocks(_ limit: Interval, hosts: [HostID], patience: Interval) async {
+        let end = HostClock.now + patience
+        while HostClock.now < end {
+            let now = HostClock.rigNow
+            let isKnown = hosts.filter { isReady($0) }.allSatisfy { host in
+                clocks.bound(of: host, at: now).map { $0 <= limit } ?? false
+            }
+            if isKnown { return }
+            try? await loop.sleep(for: .milliseconds(50))
+            if Task.isCancelled { return }
+        }
+    }
+
+    private func check(_ host: HostID, _ settings: TakeSettings) async -> HostCheck {
+        let bound = clocks.bound(of: host, at: HostClock.rigNow)
+        var check = HostCheck(host: host, problems: [], report: nil, clockBound: bound)
+        guard isReady(host), let link = link(to: host) else {
+            let problem = registry.entry(of: host)?.problem?.text
+            check.problems.append(
+                problem.map { Self.withoutName($0, host) } ?? "absent; is its agent running, and is it on this network?"
+            )
+            return check
+        }
+        if bound.map({ $0 > settings.timing.clockLimit }) ?? true {
+            check.problems.append(
+                "its clock is known to \(RigTable.bound(bound)) only, and a take needs "
+                    + "\(RigTable.bound(settings.timing.clockLimit)); is UDP to its clock port blocked?")
+        }
+        do {
+            let timeout = settings.timing.startTimeout + .seconds(4)
+            guard case .armed(let report) = try await link.request(.arm(settings.plan(for: host)), timeout: timeout)
+            else {
+                return check
+            }
+            check.report = report
+            check.problems += TakeMachine.problems(report, settings)
+        } catch let refusal as Refusal {
+            check.problems.append(Self.withoutName(refusal.message, host))
+            for outcome in refusal.streams ?? [] {
+                if let error = outcome.error { check.problems.append("stream \(outcome.stream.id): \(error)") }
+            }
+        } catch {
+            check.problems.append(Self.withoutName("\(error)", host))
+        }
+        _ = try? await link.request(
+            .abort(TakeReference(take: settings.take, reason: "it was only a check")), timeout: .seconds(3))
+        return check
+    }
+}
