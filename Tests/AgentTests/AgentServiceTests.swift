@@ -19,7 +19,7 @@ struct AgentServiceTests {
 
         init() { (stream, sink) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(256)) }
 
-        @Sendable func say(_ line: String) { StandardError.write("SAID \(line)\n"); sink.yield(line) }
+        @Sendable func say(_ line: String) { sink.yield(line) }
     }
 
     private static func first(_ lines: inout AsyncStream<String>.Iterator, containing text: String) async throws
