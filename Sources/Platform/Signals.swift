@@ -22,6 +22,12 @@ package enum Signals {
     package static func block() {
         _ = pipe
         signal(SIGPIPE, SIG_IGN)
+        // Who starts this program may have blocked them, as Foundation's Process does; that is inherited.
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGINT)
+        sigaddset(&set, SIGTERM)
+        pthread_sigmask(SIG_UNBLOCK, &set, nil)
     }
 
     /// The signals that arrive, each as its number; one stream at a time.
