@@ -56,7 +56,8 @@ struct DriverLabTests {
     private func missing(_ content: EmulatedCollector.Content) -> Int64 {
         let sequences = content.samples.compactMap(\.sequence)
         guard let first = sequences.first, let last = sequences.last else { return 0 }
-        return last - first + 1 - Int64(sequences.count)
+        // The counter has 32 bits.
+        return (last - first) & 0xFFFF_FFFF + 1 - Int64(sequences.count)
     }
 
     @Test func `A camera is listed with what it can do`() {
