@@ -12,7 +12,7 @@ extension CaptureAgent {
     /// Makes the folder and the files, so that T0 has nothing to do but to come.
     func prepare(_ plan: TakePlan, _ commit: Commit) async {
         (chirpReports, playing, droppedUntold) = ([:], [], [:])
-        (hasToldStreaming, isDiskLow) = (false, false)
+        (hasToldStreaming, hasAnchor, isDiskLow) = (false, false, false)
         var failure: Refusal?
         do {
             let folder = home.episode(plan.episode)
@@ -61,7 +61,12 @@ extension CaptureAgent {
             } catch {
                 await self.writingFailed(error)
             }
+            await self.anchored()
         }
+    }
+
+    private func anchored() {
+        hasAnchor = true
         checkStreaming()
     }
 

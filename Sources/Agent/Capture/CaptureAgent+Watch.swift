@@ -71,7 +71,7 @@ extension CaptureAgent {
 
     /// Tells once that every stream of the take has written: the moment for the start chirp.
     func checkStreaming() {
-        guard !hasToldStreaming, case .recording = machine.phase else { return }
+        guard !hasToldStreaming, hasAnchor, case .recording = machine.phase else { return }
         let inTake = slots.filter { $0.isInTake && $0.error == nil }
         guard !inTake.isEmpty, inTake.allSatisfy(\.hasFirstSample) else { return }
         hasToldStreaming = true

@@ -72,6 +72,8 @@ package actor CaptureAgent {
     var freeBytes: Int64 = 0
     var isDiskLow = false
     var hasToldStreaming = false
+    /// Whether anchor and first manifest of the take are on the disk.
+    var hasAnchor = false
     var clocks = ClockWatch()
     var droppedUntold: [StreamID: Int64] = [:]
     var ticks = 0

@@ -44,8 +44,10 @@ package struct AgentService: Sendable {
         let advertising = Advertising(
             host: configuration.host, hostUUID: hostUUID, trust: trust, commandPort: server.commandPort,
             clockPort: echo.port, told: told)
+        // Read before it is advertised: who joins from here on is seen as a change.
+        let entries = trust.current.entries
         await advertising.renew()
-        let names = trust.current.entries.map { "'\($0.name)'" }.joined(separator: ", ")
+        let names = entries.map { "'\($0.name)'" }.joined(separator: ", ")
         say(
             "host \(configuration.host) ready on port \(server.commandPort) (clock \(echo.port), "
                 + "\(configuration.devices.count) streams, key \(keys.publicKey.fingerprint), coordinators: "
@@ -54,7 +56,7 @@ package struct AgentService: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await serve(agent, server) }
             group.addTask { for await event in agent.events { await server.publish(event) } }
-            group.addTask { await watchTrust(trust, advertising) }
+            group.addTask { await watchTrust(trust, since: entries, advertising) }
             group.addTask { await tellDiscovery(advertising.advertiser) }
             var reasons = end.makeAsyncIterator()
             let reason = await reasons.next() ?? "the end"
@@ -84,9 +86,11 @@ package struct AgentService: Sendable {
     }
 
     /// Advertises anew when `join` has added a coordinator beside the running agent.
-    private func watchTrust(_ trust: LiveAgentTrust, _ advertising: Advertising) async {
+    private func watchTrust(
+        _ trust: LiveAgentTrust, since entries: [AgentTrust.Entry], _ advertising: Advertising
+    ) async {
         let loop = EventLoop(name: "trust")
-        var known = trust.current.entries
+        var known = entries
         while (try? await loop.sleep(for: .milliseconds(500))) != nil {
             guard let entries = try? await loop.run({ trust.current.entries }), entries != known else { continue }
             for entry in entries where !known.contains(entry) {
