@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import Platform
 internal import TestSupport
 internal import Testing
@@ -8,11 +9,18 @@ internal import Testing
 /// One test after the other: a child that lives on would hold the pipes of the others open.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct AgentProgramTests {
-    /// A child and what it says, without a thread that waits.
-    private struct Child {
-        let process = Process()
-        let output: AsyncStream<String>
-        private let exits: AsyncStream<Int32>
+    private struct Ending: Sendable {
+        let text: String
+        /// The exit code; negative for a signal.
+        let status: Int32
+    }
+
+    /// A child; what waits for it waits on a thread of its own.
+    private final class Child: @unchecked Sendable {
+        // Used by `loop` alone once it runs.
+        private let process = Process()
+        private let pipe = Pipe()
+        private let loop = EventLoop(name: "child")
 
         init(_ words: [String], home: String) throws {
             // Beside the test bundle, where the build puts it.
@@ -20,41 +28,34 @@ struct AgentProgramTests {
             process.executableURL = URL(fileURLWithPath: "\(folder)/downbeat-agent")
             process.arguments = words
             process.environment = ["DOWNBEAT_HOME": home, "HOME": home, "PATH": "/usr/bin:/bin"]
-            let pipe = Pipe()
             (process.standardOutput, process.standardError) = (pipe, pipe)
-            let (output, said) = AsyncStream.makeStream(of: String.self)
-            let (exits, ended) = AsyncStream.makeStream(of: Int32.self)
-            (self.output, self.exits) = (output, exits)
-            pipe.fileHandleForReading.readabilityHandler = { handle in
-                let data = handle.availableData
-                if data.isEmpty {
-                    handle.readabilityHandler = nil
-                    said.finish()
-                } else {
-                    said.yield(String(decoding: data, as: UTF8.self))
-                }
-            }
-            process.terminationHandler = { process in
-                ended.yield(process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
-                ended.finish()
-            }
             try process.run()
         }
 
-        /// All that it says until it says this, or ends.
-        func text(until end: String?) async -> String {
-            var text = ""
-            for await part in output {
-                text += part
-                if let end, text.contains(end) { break }
+        /// All that it says until it has said this, or ends.
+        func text(until end: String) async throws -> String {
+            try await loop.run { [self] in
+                var text = ""
+                while !text.contains(end) {
+                    let part = pipe.fileHandleForReading.availableData
+                    if part.isEmpty { break }
+                    text += String(decoding: part, as: UTF8.self)
+                }
+                return text
             }
-            return text
         }
 
-        /// The exit code; negative for a signal.
-        func status() async -> Int32? {
-            for await status in exits { return status }
-            return nil
+        func terminate() { kill(process.processIdentifier, SIGTERM) }
+
+        func ending() async throws -> Ending {
+            try await loop.run { [self] in
+                let data = pipe.fileHandleForReading.readDataToEndOfFile()
+                process.waitUntilExit()
+                let isExit = process.terminationReason == .exit
+                return Ending(
+                    text: String(decoding: data, as: UTF8.self),
+                    status: isExit ? process.terminationStatus : -process.terminationStatus)
+            }
         }
     }
 
@@ -70,9 +71,9 @@ struct AgentProgramTests {
         ] as [([String], Int32, String)])
     func exits(_ words: [String], _ status: Int32, _ text: String) async throws {
         let folder = try TemporaryFolder()
-        let child = try Child(words, home: folder.path)
-        #expect(await child.text(until: nil).contains(text))
-        #expect(await child.status() == status)
+        let ending = try await Child(words, home: folder.path).ending()
+        #expect(ending.text.contains(text))
+        #expect(ending.status == status)
     }
 
     @Test("SIGTERM ends it with exit code 0, and a second agent on the same home is refused")
@@ -82,11 +83,11 @@ struct AgentProgramTests {
         try AtomicFile.write("{ host_id: 'left', streams: [ { id: 'imu', kind: 'emulated-imu' } ] }", to: config)
         let words = ["run", "--config", config, "--home", folder.path + "/home"]
         let first = try Child(words, home: folder.path)
-        #expect(await first.text(until: "ready on port").contains("host left ready on port"))
-        let second = try Child(words, home: folder.path)
-        #expect(await second.text(until: nil).contains("another agent runs"))
-        #expect(await second.status() == 4)
-        first.process.terminate()
-        #expect(await first.status() == 0)
+        #expect(try await first.text(until: "ready on port").contains("host left ready on port"))
+        let second = try await Child(words, home: folder.path).ending()
+        #expect(second.text.contains("another agent runs"))
+        #expect(second.status == 4)
+        first.terminate()
+        #expect(try await first.ending().status == 0)
     }
 }
