@@ -181,7 +181,8 @@ extension AgentConnection {
         plain: Bool = false
     ) async throws {
         try await self.init(
-            host: LinkSamples.host, addresses: [NetworkAddress(address)].compactMap { $0 }, commandPort: server.commandPort,
+            host: LinkSamples.host, addresses: [NetworkAddress(address)].compactMap { $0 },
+            commandPort: server.commandPort,
             serverKey: serverKey ?? server.keys.publicKey, keys: keys, plain: plain)
     }
 

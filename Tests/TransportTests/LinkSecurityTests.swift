@@ -71,7 +71,8 @@ struct LinkSecurityTests {
                 command: { envelope, _ in envelope.answer(.status(LinkSamples.status)) }, bulk: { e, _ in e })
         }
         let link = try await AgentConnection(
-            host: LinkSamples.host, addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 }, commandPort: server.commandPort,
+            host: LinkSamples.host, addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 },
+            commandPort: server.commandPort,
             serverKey: agentKeys.publicKey, keys: keys)
         let events = link.collect()
         await events.wait { $0.contains { $0.wrongKeyText != nil } }

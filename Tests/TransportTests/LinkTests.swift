@@ -242,7 +242,8 @@ struct LinkTests {
         await #expect(processExitsWith: .exitCode(7)) {
             let runtime = LinkRuntime()
             let link = try await AgentConnection(
-                host: HostID(unchecked: "x"), addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 }, commandPort: 9,
+                host: HostID(unchecked: "x"), addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 },
+                commandPort: 9,
                 serverKey: CurveKeyPair.generate().publicKey, keys: .generate(), runtime: runtime)
             let server = try await CommandServer(
                 options: CommandServer.Options(commandPort: 0, keys: .generate()), allows: { _ in nil })

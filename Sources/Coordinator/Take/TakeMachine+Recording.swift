@@ -196,6 +196,19 @@ extension TakeMachine {
         checkFinished(now)
     }
 
+    /// All hosts have stopped by themselves: at their limit, for a full disk, or since nobody commanded them.
+    ///
+    /// Nobody has set T1 then, and an instant of now would be a wrong one: the end stays unknown.
+    private mutating func endedByThemselves(_ now: Timestamp<RigTime>) {
+        record.phase = .stopping
+        record.stopReason = "all hosts have stopped"
+        deadlines[.end] = nil
+        deadlines[.streaming] = nil
+        deadlines[.finish] = now + settings.timing.finishTimeout
+        actions.append(.journal)
+        checkFinished(now)
+    }
+
     mutating func stopFailed(_ host: HostID, _ failure: TakeFailure, _ now: Timestamp<RigTime>) {
         guard phase == .stopping, let known = record[host], known.phase == .committed || known.phase == .stopping else {
             return
@@ -236,7 +249,7 @@ extension TakeMachine {
         for error in report?.errors ?? [] { note(.warning, host, error) }
         let isRunning = record.hosts.contains { $0.phase == .committed || $0.phase == .stopping }
         if phase == .recording {
-            if !isRunning { stop(reason: "all hosts have stopped", now) } else { checkStreaming(now) }
+            if !isRunning { endedByThemselves(now) } else { checkStreaming(now) }
         } else if phase == .stopping {
             checkFinished(now)
         } else if phase == .ingesting {

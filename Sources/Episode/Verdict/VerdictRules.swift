@@ -26,7 +26,13 @@ package struct VerdictRules: Sendable {
         let hosts = figures.hosts.map { judge($0, figures) }
         var reasons: [EpisodeVerdict.Reason] = figures.findings.map { .init(.red, $0) }
         if figures.hosts.allSatisfy({ $0.streams.isEmpty }) { reasons.append(.init(.red, "nothing was recorded")) }
-        if figures.duration == nil { reasons.append(.init(.amber, "the take has no known beginning and end")) }
+        if figures.duration == nil {
+            reasons.append(
+                .init(
+                    .amber,
+                    "the instants at which the take began and ended aren't both known: no coordinator was there to the end"
+                ))
+        }
         let color = (hosts.map(\.color) + reasons.map(\.color)).max() ?? .green
         return EpisodeVerdict(
             session: figures.session, episode: figures.episode, color: color,
