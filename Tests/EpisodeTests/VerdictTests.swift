@@ -110,7 +110,7 @@ internal import Timing
         Case("recovered", .amber, "its program died") { $0.hosts[0].isRecovered = true },
         Case("suspended", .amber, "it slept") { $0.hosts[0].events = ["it slept for 3 s"] },
         Case("hash", .red, "another content") { $0.findings = ["x has another content (sha256)"] },
-        Case("no end", .amber, "no known beginning and end") { $0.duration = nil },
+        Case("no end", .amber, "aren't both known") { $0.duration = nil },
         Case("wild figures", .red, "") {
             $0.hosts[0].streams[0].nominalRate = .infinity
             $0.hosts[0].streams[0].samples = .max
