@@ -6,7 +6,7 @@ internal import Timing
 
 @testable internal import Transport
 
-@Suite("The link between a coordinator and an agent, over real sockets", .timeLimit(.minutes(1)))
+@Suite("The link between a coordinator and an agent, over real sockets", .serialized, .timeLimit(.minutes(1)))
 struct LinkTests {
     private let keys = CurveKeyPair.generate()
 
@@ -122,14 +122,12 @@ struct LinkTests {
     @Test("A server that restarts in the middle: the command is answered, events come on, bulk follows its new port")
     func restart() async throws {
         let agentKeys = CurveKeyPair.generate()
-        let never = Mailbox<Bool>()
         let first = try await ServerFixture(keys: agentKeys, trusting: [keys.publicKey]) { message in
             guard case .abort = message else { return nil }
             // The end of the server cancels it; an answer can't be sent then.
             try? await EventLoop(name: "hang").sleep(for: .seconds(3600))
             return nil
         }
-        _ = never
         let port = first.commandPort
         let link = try await AgentConnection(to: first, keys: keys)
         let events = link.collect()
@@ -190,6 +188,30 @@ struct LinkTests {
         await link.close()
         try await right.stop()
         try await wrong.stop()
+    }
+
+    @Test("A host that is found elsewhere is followed: at once when it isn't connected, else when it is lost")
+    func moved() async throws {
+        let agentKeys = CurveKeyPair.generate()
+        let first = try await ServerFixture(keys: agentKeys, trusting: [keys.publicKey])
+        let link = try await AgentConnection(
+            host: LinkSamples.host, addresses: ["127.0.0.3", "127.0.0.4"].map { NetworkAddress(text: $0) },
+            commandPort: 9, serverKey: agentKeys.publicKey, keys: keys)
+        let events = link.collect()
+        async let early = link.request(LinkSamples.hello, timeout: .seconds(30))
+        await link.move(to: [NetworkAddress(text: "127.0.0.1")], commandPort: first.commandPort)
+        guard case .welcome = try await early else { throw Refusal(.internalError, "no welcome") }
+        let second = try await ServerFixture(at: "127.0.0.2", keys: agentKeys, trusting: [keys.publicKey])
+        await link.move(
+            to: ["127.0.0.5", "127.0.0.2"].map { NetworkAddress(text: $0) }, commandPort: second.commandPort)
+        _ = try await link.request(.heartbeat(Empty()), timeout: .seconds(10))
+        #expect(second.commands.values.isEmpty)
+        try await first.stop()
+        #expect(try await link.request(.heartbeat(Empty()), timeout: .seconds(30)) == .status(LinkSamples.status))
+        #expect(!second.commands.values.isEmpty)
+        #expect(!events.values.contains { $0.wrongKeyText != nil })
+        await link.close()
+        try await second.stop()
     }
 
     @Test("A request ends when its task is cancelled and when the link is closed")
