@@ -131,6 +131,8 @@ enum LinkSamples {
             message: "\(number)" + String(repeating: ".", count: padding))
     }
 
+    static func address(_ text: String) throws -> NetworkAddress { try #require(NetworkAddress(text)) }
+
     static func abort(_ reason: String = "") -> Message { .abort(TakeReference(take: .random(), reason: reason)) }
 }
 
@@ -192,7 +194,7 @@ extension AgentConnection {
         plain: Bool = false
     ) async throws {
         try await self.init(
-            host: LinkSamples.host, addresses: [NetworkAddress(text: address)], commandPort: server.commandPort,
+            host: LinkSamples.host, addresses: [LinkSamples.address(address)], commandPort: server.commandPort,
             serverKey: serverKey ?? server.keys.publicKey, keys: keys, plain: plain)
     }
 

@@ -73,7 +73,7 @@ struct LinkSecurityTests {
                 command: { envelope, _ in envelope.answer(.status(LinkSamples.status)) }, bulk: { e, _ in e })
         }
         let link = try await AgentConnection(
-            host: LinkSamples.host, addresses: [NetworkAddress(text: "127.0.0.1")], commandPort: server.commandPort,
+            host: LinkSamples.host, addresses: [LinkSamples.address("127.0.0.1")], commandPort: server.commandPort,
             serverKey: agentKeys.publicKey, keys: keys)
         let events = link.collect()
         await events.wait { $0.contains { $0.wrongKeyText != nil } }
@@ -126,7 +126,7 @@ struct LinkSecurityTests {
     func otherVersion() async throws {
         let agent = try await RawPeer(.router, security: .plain)
         let link = try await AgentConnection(
-            host: LinkSamples.host, addresses: [NetworkAddress(text: "127.0.0.1")], commandPort: agent.port,
+            host: LinkSamples.host, addresses: [LinkSamples.address("127.0.0.1")], commandPort: agent.port,
             serverKey: keys.publicKey, keys: keys, plain: true)
         async let answer = link.request(LinkSamples.hello, timeout: .seconds(50))
         await agent.received.wait { !$0.isEmpty }
@@ -203,7 +203,7 @@ struct LinkSecurityTests {
     func garbageFromAgent() async throws {
         let agent = try await RawPeer(.router, security: .plain)
         let link = try await AgentConnection(
-            host: LinkSamples.host, addresses: [NetworkAddress(text: "127.0.0.1")], commandPort: agent.port,
+            host: LinkSamples.host, addresses: [LinkSamples.address("127.0.0.1")], commandPort: agent.port,
             serverKey: keys.publicKey, keys: keys, plain: true)
         async let answer = link.request(.heartbeat(Empty()), timeout: .seconds(50))
         await agent.received.wait { !$0.isEmpty }

@@ -176,7 +176,7 @@ struct LinkTests {
     func severalAddresses() async throws {
         let right = try await ServerFixture(at: "127.0.0.1", trusting: [keys.publicKey])
         let wrong = try await ServerFixture(at: "127.0.0.2", port: right.commandPort, trusting: [keys.publicKey])
-        let addresses = ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].map { NetworkAddress(text: $0) }
+        let addresses = try ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].map(LinkSamples.address)
         let link = try await AgentConnection(
             host: LinkSamples.host, addresses: addresses, commandPort: right.commandPort,
             serverKey: right.keys.publicKey, keys: keys)
@@ -195,15 +195,15 @@ struct LinkTests {
         let agentKeys = CurveKeyPair.generate()
         let first = try await ServerFixture(keys: agentKeys, trusting: [keys.publicKey])
         let link = try await AgentConnection(
-            host: LinkSamples.host, addresses: ["127.0.0.3", "127.0.0.4"].map { NetworkAddress(text: $0) },
+            host: LinkSamples.host, addresses: ["127.0.0.3", "127.0.0.4"].map(LinkSamples.address),
             commandPort: 9, serverKey: agentKeys.publicKey, keys: keys)
         let events = link.collect()
         async let early = link.request(LinkSamples.hello, timeout: .seconds(30))
-        await link.move(to: [NetworkAddress(text: "127.0.0.1")], commandPort: first.commandPort)
+        try await link.move(to: [LinkSamples.address("127.0.0.1")], commandPort: first.commandPort)
         guard case .welcome = try await early else { throw Refusal(.internalError, "no welcome") }
         let second = try await ServerFixture(at: "127.0.0.2", keys: agentKeys, trusting: [keys.publicKey])
-        await link.move(
-            to: ["127.0.0.5", "127.0.0.2"].map { NetworkAddress(text: $0) }, commandPort: second.commandPort)
+        try await link.move(
+            to: ["127.0.0.5", "127.0.0.2"].map(LinkSamples.address), commandPort: second.commandPort)
         _ = try await link.request(.heartbeat(Empty()), timeout: .seconds(10))
         #expect(second.commands.values.isEmpty)
         try await first.stop()
@@ -264,7 +264,7 @@ struct LinkTests {
         await #expect(processExitsWith: .exitCode(7)) {
             let runtime = LinkRuntime()
             let link = try await AgentConnection(
-                host: HostID(unchecked: "x"), addresses: [NetworkAddress(text: "127.0.0.1")], commandPort: 9,
+                host: HostID(unchecked: "x"), addresses: [LinkSamples.address("127.0.0.1")], commandPort: 9,
                 serverKey: CurveKeyPair.generate().publicKey, keys: .generate(), runtime: runtime)
             let server = try await CommandServer(
                 options: CommandServer.Options(commandPort: 0, keys: .generate()), allows: { _ in nil })

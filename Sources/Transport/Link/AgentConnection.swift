@@ -74,7 +74,7 @@ package actor AgentConnection: AgentLink {
         plain: Bool = false, runtime: LinkRuntime = .shared
     ) async throws {
         guard !addresses.isEmpty else { throw LinkSetupError.noAddress(host) }
-        if plain, let far = addresses.first(where: { !PeerAddress.isLoopback($0.text) }) {
+        if plain, let far = addresses.first(where: { !$0.isLoopback }) {
             throw LinkSetupError.plainBeyondLoopback(far.text)
         }
         self.host = host
@@ -118,7 +118,7 @@ package actor AgentConnection: AgentLink {
         let addresses = Array(addresses.prefix(Self.maximumAddresses))
         guard !isClosed, !addresses.isEmpty else { return }
         guard addresses != self.addresses || commandPort != self.commandPort else { return nextPlace = nil }
-        if case .plain = security, !addresses.allSatisfy({ PeerAddress.isLoopback($0.text) }) { return }
+        if case .plain = security, !addresses.allSatisfy(\.isLoopback) { return }
         nextPlace = (addresses, commandPort)
         if machine.chosen == nil { takeNextPlace() }
     }

@@ -75,7 +75,7 @@ package actor CommandServer {
         report: (@Sendable (String) -> Void)? = nil
     ) async throws {
         let plain = options.allowPlainOnLoopback
-        guard !plain || PeerAddress.isLoopback(options.bindAddress) else {
+        guard !plain || NetworkAddress(options.bindAddress)?.isLoopback == true else {
             throw LinkSetupError.plainBeyondLoopback(options.bindAddress)
         }
         loop = EventLoop(name: "zmq")
