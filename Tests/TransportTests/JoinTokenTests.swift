@@ -52,7 +52,10 @@ struct JoinTokenTests {
         let characters = Array(Self.text)
         for place in "downbeat1:".count..<characters.count where characters[place] != "-" {
             let group = (place - "downbeat1:".count) / 7 + 1
-            for wrong in alphabet where wrong != characters[place] {
+            // Five of the other characters, others at each place.
+            for step in 1...5 {
+                let wrong = alphabet[
+                    ((alphabet.firstIndex(of: characters[place]) ?? 0) + 1 + (step * 6 + place) % 31) % 32]
                 var other = characters
                 other[place] = wrong
                 let error = #expect(throws: JoinTokenError.self) { try JoinToken(parsing: String(other)) }

@@ -55,12 +55,14 @@ final class ServerFixture: Sendable {
         at address: String = "127.0.0.1", port: UInt16 = 0, bulkPort: UInt16 = 0, keys: CurveKeyPair = .generate(),
         trusting trusted: [CurveKey], plain: Bool = false,
         answer: @escaping @Sendable (Message) async -> Message? = { _ in nil },
-        bulk: @escaping @Sendable (Envelope) async -> Envelope = ServerFixture.pattern
+        bulk: @escaping @Sendable (Envelope) async -> Envelope = ServerFixture.pattern,
+        configure: (inout CommandServer.Options) -> Void = { _ in }
     ) async throws {
         self.keys = keys
-        let options = CommandServer.Options(
+        var options = CommandServer.Options(
             bindAddress: address, commandPort: port, bulkPort: bulkPort, keys: keys, allowPlainOnLoopback: plain,
             host: HostID(unchecked: "cam-1"))
+        configure(&options)
         let (notices, commands) = (notices, commands)
         let server = try await CommandServer(
             options: options, allows: { trusted.contains($0) ? "desk" : nil }, report: { notices.put($0) })
@@ -99,7 +101,7 @@ final class ServerFixture: Sendable {
         }
     }
 
-    /// A file of which byte number n is n * 31 / 7, cut to 8 bits.
+    /// A file with bytes that differ from place to place.
     static func pattern(_ envelope: Envelope) async -> Envelope {
         guard case .chunk(let request) = envelope.message, request.path != "absent" else {
             return envelope.answer(.refused(Refusal(.notFound, "no such file")))
@@ -116,8 +118,11 @@ enum LinkSamples {
     static let status = HostStatus(
         state: .idle, take: nil, episode: nil, streams: [], freeBytes: 1, now: Timestamp(nanoseconds: 1))
 
+    private static let content = (0..<(5 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 / 7) }
+
     static func bytes(from offset: Int64, count: Int) -> [UInt8] {
-        (0..<Int64(count)).map { UInt8(truncatingIfNeeded: (offset + $0) &* 31 / 7) }
+        let start = Int(offset % 65521)
+        return Array(content[start..<start + count])
     }
 
     static func event(_ number: Int, padding: Int = 0) -> HostEvent {
@@ -125,6 +130,8 @@ enum LinkSamples {
             kind: .warning, at: Timestamp(nanoseconds: Int64(number)),
             message: "\(number)" + String(repeating: ".", count: padding))
     }
+
+    static func address(_ text: String) throws -> NetworkAddress { try #require(NetworkAddress(text)) }
 
     static func abort(_ reason: String = "") -> Message { .abort(TakeReference(take: .random(), reason: reason)) }
 }
@@ -139,10 +146,12 @@ actor RawPeer {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     init(
-        _ kind: ZMQSocket.Kind, security: ZMQSecurity, connect: UInt16? = nil, reads: Bool = true,
-        context: ZMQContext = ZMQContext()
+        _ kind: ZMQSocket.Kind, security: ZMQSecurity, connect: UInt16? = nil, reads: Bool = true
     ) async throws {
-        socket = try ZMQSocket(context, kind, limits: ZMQSocket.Limits(highWater: 1000), security: security)
+        // What isn't read isn't hoarded either.
+        var limits = ZMQSocket.Limits(highWater: reads ? 1000 : 4)
+        if !reads { limits.receiveBuffer = 65536 }
+        socket = try ZMQSocket(ZMQContext(), kind, limits: limits, security: security)
         if let connect {
             port = connect
             try socket.connect("tcp://127.0.0.1:\(connect)")
@@ -150,7 +159,11 @@ actor RawPeer {
             let endpoint = try socket.bind("tcp://127.0.0.1:*")
             port = endpoint.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
         }
-        guard reads else { return }
+        if reads { try read() }
+    }
+
+    /// Begins to take what comes in.
+    func read() throws {
         let received = received
         try socket.watch(on: loop) { [weak self] in
             self?.assumeIsolated { me in
@@ -181,8 +194,7 @@ extension AgentConnection {
         plain: Bool = false
     ) async throws {
         try await self.init(
-            host: LinkSamples.host, addresses: [NetworkAddress(address)].compactMap { $0 },
-            commandPort: server.commandPort,
+            host: LinkSamples.host, addresses: [LinkSamples.address(address)], commandPort: server.commandPort,
             serverKey: serverKey ?? server.keys.publicKey, keys: keys, plain: plain)
     }
 

@@ -6,7 +6,7 @@ internal import Timing
 
 @testable internal import Transport
 
-@Suite("The link between a coordinator and an agent, over real sockets", .timeLimit(.minutes(1)))
+@Suite("The link between a coordinator and an agent, over real sockets", .serialized, .timeLimit(.minutes(1)))
 struct LinkTests {
     private let keys = CurveKeyPair.generate()
 
@@ -122,14 +122,12 @@ struct LinkTests {
     @Test("A server that restarts in the middle: the command is answered, events come on, bulk follows its new port")
     func restart() async throws {
         let agentKeys = CurveKeyPair.generate()
-        let never = Mailbox<Bool>()
         let first = try await ServerFixture(keys: agentKeys, trusting: [keys.publicKey]) { message in
             guard case .abort = message else { return nil }
             // The end of the server cancels it; an answer can't be sent then.
             try? await EventLoop(name: "hang").sleep(for: .seconds(3600))
             return nil
         }
-        _ = never
         let port = first.commandPort
         let link = try await AgentConnection(to: first, keys: keys)
         let events = link.collect()
@@ -178,7 +176,7 @@ struct LinkTests {
     func severalAddresses() async throws {
         let right = try await ServerFixture(at: "127.0.0.1", trusting: [keys.publicKey])
         let wrong = try await ServerFixture(at: "127.0.0.2", port: right.commandPort, trusting: [keys.publicKey])
-        let addresses = ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].compactMap { NetworkAddress($0) }
+        let addresses = try ["127.0.0.3", "::1", "127.0.0.2", "127.0.0.1"].map(LinkSamples.address)
         let link = try await AgentConnection(
             host: LinkSamples.host, addresses: addresses, commandPort: right.commandPort,
             serverKey: right.keys.publicKey, keys: keys)
@@ -190,6 +188,30 @@ struct LinkTests {
         await link.close()
         try await right.stop()
         try await wrong.stop()
+    }
+
+    @Test("A host that is found elsewhere is followed: at once when it isn't connected, else when it is lost")
+    func moved() async throws {
+        let agentKeys = CurveKeyPair.generate()
+        let first = try await ServerFixture(keys: agentKeys, trusting: [keys.publicKey])
+        let link = try await AgentConnection(
+            host: LinkSamples.host, addresses: ["127.0.0.3", "127.0.0.4"].map(LinkSamples.address),
+            commandPort: 9, serverKey: agentKeys.publicKey, keys: keys)
+        let events = link.collect()
+        async let early = link.request(LinkSamples.hello, timeout: .seconds(30))
+        try await link.move(to: [LinkSamples.address("127.0.0.1")], commandPort: first.commandPort)
+        guard case .welcome = try await early else { throw Refusal(.internalError, "no welcome") }
+        let second = try await ServerFixture(at: "127.0.0.2", keys: agentKeys, trusting: [keys.publicKey])
+        try await link.move(
+            to: ["127.0.0.5", "127.0.0.2"].map(LinkSamples.address), commandPort: second.commandPort)
+        _ = try await link.request(.heartbeat(Empty()), timeout: .seconds(10))
+        #expect(second.commands.values.isEmpty)
+        try await first.stop()
+        #expect(try await link.request(.heartbeat(Empty()), timeout: .seconds(30)) == .status(LinkSamples.status))
+        #expect(!second.commands.values.isEmpty)
+        #expect(!events.values.contains { $0.wrongKeyText != nil })
+        await link.close()
+        try await second.stop()
     }
 
     @Test("A request ends when its task is cancelled and when the link is closed")
@@ -242,8 +264,7 @@ struct LinkTests {
         await #expect(processExitsWith: .exitCode(7)) {
             let runtime = LinkRuntime()
             let link = try await AgentConnection(
-                host: HostID(unchecked: "x"), addresses: [NetworkAddress("127.0.0.1")].compactMap { $0 },
-                commandPort: 9,
+                host: HostID(unchecked: "x"), addresses: [LinkSamples.address("127.0.0.1")], commandPort: 9,
                 serverKey: CurveKeyPair.generate().publicKey, keys: .generate(), runtime: runtime)
             let server = try await CommandServer(
                 options: CommandServer.Options(commandPort: 0, keys: .generate()), allows: { _ in nil })

@@ -15,39 +15,43 @@ package actor AgentConnection: AgentLink {
     private static let bulkRepetition = Interval.seconds(5)
     /// Chunk requests that are on their way at once; more wait here.
     private static let bulkWindow = 8
-    private static let commandHighWater: Int32 = 256
-    private static let bulkHighWater: Int32 = 16
+    static let commandHighWater: Int32 = 256
+    static let bulkHighWater: Int32 = 16
     private static let maximumAddresses = 16
 
     package nonisolated let host: HostID
 
     nonisolated let runtime: LinkRuntime
-    private nonisolated let queue = LinkEventQueue()
-    private let security: ZMQSecurity
-    private let expected: CurveKey?
-    private let ours: CurveKey?
-    private let log = Log("link")
+    nonisolated let queue = LinkEventQueue()
+    let security: ZMQSecurity
+    let expected: CurveKey?
+    let ours: CurveKey?
+    let log = Log("link")
 
     // Commands
-    private let addresses: [NetworkAddress]
-    private let commandPort: UInt16
-    private var machine: LinkMachine
-    private var paths: [Int: LinkPath] = [:]
-    private var wrongKey: (text: String, at: Timestamp<HostTime>)?
+    var addresses: [NetworkAddress]
+    var commandPort: UInt16
+    /// For when the connection in use is lost.
+    var nextPlace: (addresses: [NetworkAddress], commandPort: UInt16)?
+    var machine: LinkMachine
+    /// Counts the machines: a timer of an earlier one means nothing.
+    var generation = 0
+    var paths: [Int: LinkPath] = [:]
+    var wrongKey: (text: String, at: Timestamp<HostTime>)?
     /// In words, for time-outs.
-    private var condition = "no connection yet"
-    private var hello: Hello?
-    private var isClosed = false
+    var condition = "no connection yet"
+    var hello: Hello?
+    var isClosed = false
 
     // Bulk
-    private var bulkPort: UInt16?
-    private var bulk: LinkPath?
-    private var bulkWaiting: [UniqueID] = []
-    private var bulkInFlight: Set<UniqueID> = []
-    private var bulkHeard = HostClock.now
+    var bulkPort: UInt16?
+    var bulk: LinkPath?
+    var bulkWaiting: [UniqueID] = []
+    var bulkInFlight: Set<UniqueID> = []
+    var bulkHeard = HostClock.now
 
-    private var pending: [UniqueID: PendingRequest] = [:]
-    private var limiter = NoticeLimiter()
+    var pending: [UniqueID: PendingRequest] = [:]
+    var limiter = NoticeLimiter()
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { runtime.loop.asUnownedSerialExecutor() }
 
@@ -70,7 +74,7 @@ package actor AgentConnection: AgentLink {
         plain: Bool = false, runtime: LinkRuntime = .shared
     ) async throws {
         guard !addresses.isEmpty else { throw LinkSetupError.noAddress(host) }
-        if plain, let far = addresses.first(where: { !PeerAddress.isLoopback($0.text) }) {
+        if plain, let far = addresses.first(where: { !$0.isLoopback }) {
             throw LinkSetupError.plainBeyondLoopback(far.text)
         }
         self.host = host
@@ -107,6 +111,18 @@ package actor AgentConnection: AgentLink {
         return answer.attachments[0]
     }
 
+    /// Goes to other addresses or another port, as the host is found there now.
+    ///
+    /// A connection that works is used until it is lost.
+    package func move(to addresses: [NetworkAddress], commandPort: UInt16) {
+        let addresses = Array(addresses.prefix(Self.maximumAddresses))
+        guard !isClosed, !addresses.isEmpty else { return }
+        guard addresses != self.addresses || commandPort != self.commandPort else { return nextPlace = nil }
+        if case .plain = security, !addresses.allSatisfy(\.isLoopback) { return }
+        nextPlace = (addresses, commandPort)
+        if machine.chosen == nil { takeNextPlace() }
+    }
+
     package func close() async {
         guard !isClosed else { return }
         isClosed = true
@@ -140,7 +156,7 @@ package actor AgentConnection: AgentLink {
         }
     }
 
-    private func begin(_ request: PendingRequest, _ id: UniqueID) {
+    func begin(_ request: PendingRequest, _ id: UniqueID) {
         var request = request
         request.deadline = after(request.timeout) { $0.expire(id) }
         pending[id] = request
@@ -153,7 +169,7 @@ package actor AgentConnection: AgentLink {
     }
 
     /// Sends a request, if there is a connection, and sees to its repetition.
-    private func transmit(_ id: UniqueID) {
+    func transmit(_ id: UniqueID) {
         guard let request = pending[id] else { return }
         let path = request.isBulk ? bulk : machine.chosen.flatMap { paths[$0] }
         if let path, path.isEstablished {
@@ -180,11 +196,12 @@ package actor AgentConnection: AgentLink {
 
     private func expire(_ id: UniqueID) {
         guard let request = pending[id] else { return }
-        let doing = "\(request.kind.rawValue) on host \(host)\(machine.chosen == nil ? " (\(condition))" : "")"
-        end(id, .failure(LinkError.timedOut(after: request.timeout, doing: doing)))
+        let doing = "\(request.kind.rawValue) on host \(host)"
+        let why = obstacle(to: request).map { " (\($0))" } ?? ""
+        end(id, .failure(LinkError.timedOut(after: request.timeout, doing: doing + why)))
     }
 
-    private func end(_ id: UniqueID, _ result: Result<Envelope, any Error>) {
+    func end(_ id: UniqueID, _ result: Result<Envelope, any Error>) {
         guard let request = pending.removeValue(forKey: id) else { return }
         for timer in [request.deadline, request.repetition].compactMap({ $0 }) { runtime.loop.cancel(timer) }
         if request.isBulk {
@@ -195,11 +212,11 @@ package actor AgentConnection: AgentLink {
         request.continuation?.resume(with: result)
     }
 
-    private func endAll(_ error: any Error) {
+    func endAll(_ error: any Error) {
         for id in Array(pending.keys) { end(id, .failure(error)) }
     }
 
-    private func fillBulkWindow() {
+    func fillBulkWindow() {
         guard bulk?.isEstablished == true else { return }
         while bulkInFlight.count < Self.bulkWindow, let id = bulkWaiting.first {
             bulkWaiting.removeFirst()
@@ -210,7 +227,7 @@ package actor AgentConnection: AgentLink {
 
     // MARK: Answers
 
-    private func drain(_ path: LinkPath) {
+    func drain(_ path: LinkPath) {
         for _ in 0..<256 {
             guard let message = (try? path.socket.receive()) ?? nil else { return }
             if path.isBulk { bulkHeard = HostClock.now }
@@ -250,175 +267,10 @@ package actor AgentConnection: AgentLink {
         end(envelope.command, .success(envelope))
     }
 
-    // MARK: Connections
-
-    private func perform(_ actions: [LinkMachine.Action]) {
-        for action in actions where !isClosed {
-            switch action {
-            case .open(let index): open(index)
-            case .close(let index): closePath(index)
-            case .retry(let index, let wait): _ = after(wait) { $0.perform($0.machine.handle(.retryDue(index))) }
-            case .waitGrace(let wait): _ = after(wait) { $0.perform($0.machine.handle(.graceOver)) }
-            case .connected(let index): connected(index)
-            case .disconnected(let reason):
-                condition = reason
-                bulk?.close()
-                bulk = nil
-                queue.push(.disconnected(reason))
-            case .wrongKey(let finding, let index): tell(finding, index)
-            }
-        }
-    }
-
-    private func open(_ index: Int) {
-        closePath(index)
-        do {
-            paths[index] = try path(index: index, port: commandPort, highWater: Self.commandHighWater)
-        } catch {
-            // An address that can't be one, or no descriptors left.
-            condition = "host \(host): \(error)"
-            warn(condition, subject: "open")
-            _ = after(.seconds(1)) { $0.perform($0.machine.handle(.retryDue(index))) }
-        }
-    }
-
-    private func path(index: Int?, port: UInt16, highWater: Int32) throws -> LinkPath {
-        let chosen = index ?? machine.chosen ?? 0
-        let endpoint = "tcp://\(addresses[chosen].zeroMQ):\(port)"
-        let path = try LinkPath(
-            runtime.context, endpoint: endpoint, index: index, highWater: highWater, security: security)
-        let id = ObjectIdentifier(path)
-        try path.watch(
-            on: runtime.loop,
-            messages: { [weak self] in self?.assumeIsolated { $0.withPath(id) { $0.drain($1) } } },
-            events: { [weak self] in self?.assumeIsolated { $0.withPath(id) { $0.drainEvents($1) } } })
-        try path.connect()
-        return path
-    }
-
-    /// Handlers name their path: it may be closed and replaced by the time that they run.
-    private func withPath(_ id: ObjectIdentifier, _ body: (isolated AgentConnection, LinkPath) -> Void) {
-        if let bulk, ObjectIdentifier(bulk) == id { return body(self, bulk) }
-        if let path = paths.values.first(where: { ObjectIdentifier($0) == id }) { body(self, path) }
-    }
-
-    private func closePath(_ index: Int) { paths.removeValue(forKey: index)?.close() }
-
-    private func drainEvents(_ path: LinkPath) {
-        while let event = path.monitor.next() {
-            switch event {
-            case .connected: path.connectedAt = HostClock.now
-            case .handshakeSucceeded: established(path)
-            case .handshakeFailed(let failure): failed(path, failure)
-            case .disconnected:
-                guard path.isEstablished else { break }
-                path.isEstablished = false
-                // Answers may have come in before the connection broke.
-                drain(path)
-                if let index = path.index {
-                    perform(machine.handle(.lost(index, "host \(host): the connection to \(path.endpoint) broke")))
-                }
-            case .accepted, .acceptFailed: break
-            }
-        }
-    }
-
-    private func established(_ path: LinkPath) {
-        path.isEstablished = true
-        if let index = path.index {
-            perform(machine.handle(.established(index)))
-        } else {
-            bulkHeard = HostClock.now
-            for id in bulkInFlight { transmit(id) }
-            fillBulkWindow()
-        }
-    }
-
-    private func connected(_ index: Int) {
-        wrongKey = nil
-        queue.push(.connected)
-        sayHelloAgain()
-        for (id, request) in pending where !request.isBulk { transmit(id) }
-        if bulkPort != nil { openBulk() }
-    }
-
-    /// Tells the agent who is there, on a new connection; the answer brings the bulk port of an agent that restarted.
-    private func sayHelloAgain() {
-        guard let hello else { return }
-        let envelope = Envelope(message: .hello(hello))
-        guard let frames = try? MessageCodec.encode(envelope) else { return }
-        begin(
-            PendingRequest(frames: frames, kind: .hello, timeout: .seconds(10), isBulk: false, continuation: nil),
-            envelope.command)
-    }
-
-    private func openBulk() {
-        bulk?.close()
-        bulk = nil
-        guard let bulkPort, machine.chosen != nil else { return }
-        do {
-            bulk = try path(index: nil, port: bulkPort, highWater: Self.bulkHighWater)
-        } catch {
-            warn("host \(host): \(error)", subject: "bulk")
-        }
-    }
-
-    private func failed(_ path: LinkPath, _ failure: ZMQMonitor.Failure) {
-        let isQuick = path.connectedAt.map { HostClock.now - $0 < .seconds(1) } ?? false
-        guard let index = path.index else {
-            // libzmq may not try again; the next repetition makes a new socket.
-            path.isEstablished = false
-            return
-        }
-        condition = "host \(host): the handshake with \(path.endpoint) failed"
-        let meaning: LinkMachine.Failure =
-            switch failure {
-            case .refused: .refused
-            case .mechanismMismatch, .malformed: .mismatch
-            case .cryptographic, .cut: .cut(quickly: isQuick)
-            }
-        if wrongKey != nil { wrongKey?.at = HostClock.now }
-        perform(machine.handle(.failed(index, meaning)))
-    }
-
-    // MARK: Wrong keys
-
-    /// Nil when the last proof of it is older than a few tries take: the agent may be gone or mended by now.
-    private var currentWrongKey: String? {
-        guard let wrongKey, HostClock.now - wrongKey.at < .seconds(3) else { return nil }
-        return wrongKey.text
-    }
-
-    private func tell(_ finding: LinkMachine.Finding, _ index: Int) {
-        let place = "\(addresses[index].zeroMQ):\(commandPort)"
-        let pairing = "run 'downbeat invite' here and 'downbeat-agent join TOKEN' there"
-        let text: String
-        switch finding {
-        case .refusedOurs:
-            let key = ours.map { " (\($0.fingerprint))" } ?? ""
-            text =
-                "host \(host): wrong key: the agent at \(place) doesn't trust the key of this coordinator\(key); \(pairing)"
-        case .otherKey:
-            let key = expected.map { " \($0.fingerprint)" } ?? ""
-            text =
-                "host \(host): wrong key: what answers at \(place) doesn't hold the key\(key) that this host is known "
-                + "by; when it was installed anew, \(pairing)"
-        case .notEncrypted:
-            text =
-                "host \(host): wrong key: what answers at \(place) doesn't speak Downbeat's encrypted protocol; is "
-                + "another program on that port, or the agent started without encryption?"
-        }
-        wrongKey = (text, HostClock.now)
-        condition = text
-        log.warning(text)
-        queue.push(.wrongKey(text))
-        endAll(LinkError.wrongKey(text))
-    }
-
     // MARK: The loop
 
     @discardableResult
-    private func after(_ wait: Interval, _ action: @escaping @Sendable (isolated AgentConnection) -> Void)
+    func after(_ wait: Interval, _ action: @escaping @Sendable (isolated AgentConnection) -> Void)
         -> EventLoop.TimerID
     {
         runtime.loop.schedule(at: HostClock.now + wait) { [weak self] in
@@ -426,12 +278,12 @@ package actor AgentConnection: AgentLink {
         }
     }
 
-    private func drainSoon(_ path: LinkPath) {
+    func drainSoon(_ path: LinkPath) {
         let id = ObjectIdentifier(path)
         runtime.loop.perform { [weak self] in self?.assumeIsolated { $0.withPath(id) { $0.drain($1) } } }
     }
 
-    private func warn(_ text: String, subject: String) {
+    func warn(_ text: String, subject: String) {
         if let line = limiter.admit(text, subject: subject, at: HostClock.now) { log.warning(line) }
     }
 }

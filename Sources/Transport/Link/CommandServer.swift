@@ -1,6 +1,6 @@
 internal import Platform
 package import Protocol
-internal import Timing
+package import Timing
 
 /// The agent's end: a socket for commands and events and one for bulk, both encrypted, for trusted coordinators only.
 ///
@@ -21,6 +21,10 @@ package actor CommandServer {
         package var allowPlainOnLoopback: Bool
         /// For the reports.
         package var host: HostID?
+        /// Commands and events that wait for one peer, a few hundred bytes each; more are lost and counted.
+        package var highWater: Int32 = 256
+        /// A coordinator that is silent for this long is taken for disconnected.
+        package var silence = Interval.seconds(3)
 
         package init(
             bindAddress: String = "*", commandPort: UInt16, bulkPort: UInt16 = 0, keys: CurveKeyPair,
@@ -37,8 +41,7 @@ package actor CommandServer {
 
     package typealias Handler = @Sendable (Envelope, PeerID) async -> Envelope
 
-    /// Messages that wait for one peer; of events a few hundred bytes each, of bulk up to 4 MiB each.
-    private static let commandHighWater: Int32 = 256
+    /// Chunks that wait for one peer, up to 4 MiB each.
     private static let bulkHighWater: Int32 = 16
 
     package nonisolated let commandPort: UInt16
@@ -72,7 +75,7 @@ package actor CommandServer {
         report: (@Sendable (String) -> Void)? = nil
     ) async throws {
         let plain = options.allowPlainOnLoopback
-        guard !plain || PeerAddress.isLoopback(options.bindAddress) else {
+        guard !plain || NetworkAddress(options.bindAddress)?.isLoopback == true else {
             throw LinkSetupError.plainBeyondLoopback(options.bindAddress)
         }
         loop = EventLoop(name: "zmq")
@@ -85,11 +88,15 @@ package actor CommandServer {
             plain
             ? nil : try await ZAPHandler(context, allows: allows) { reporter.denied(address: $0, key: $1) }
         let security = plain ? ZMQSecurity.plain : .curveServer(secret: options.keys.secretKey)
+        var limits = ZMQSocket.Limits(highWater: options.highWater)
+        limits.silence = options.silence
+        var bulkLimits = limits
+        bulkLimits.highWater = Self.bulkHighWater
         commands = try ServerSocket(
-            context, at: options.bindAddress, port: options.commandPort, highWater: Self.commandHighWater,
+            context, at: options.bindAddress, port: options.commandPort, limits: limits,
             security: security, cache: AnswerCache.Limits())
         bulk = try ServerSocket(
-            context, at: options.bindAddress, port: options.bulkPort, highWater: Self.bulkHighWater,
+            context, at: options.bindAddress, port: options.bulkPort, limits: bulkLimits,
             security: security, cache: AnswerCache.Limits(underWay: Int(Self.bulkHighWater)))
         commandPort = commands.port
         bulkPort = bulk.port
@@ -263,8 +270,20 @@ package actor CommandServer {
         let frames = encode(Envelope(message: .event(event)))
         for peer in subscribers.peers {
             let missed = subscribers.missed(by: peer)
-            if missed > 0, transmitEvent(gap(missed, at: event), to: peer) { subscribers.caughtUp(peer) }
-            transmitEvent(frames, to: peer)
+            // While there is no room for the notice of the gap there is none for the event either.
+            if missed > 0 {
+                switch transmit(gap(missed, at: event), to: peer, isBulk: false) {
+                case .sent: subscribers.caughtUp(peer)
+                case .gone: subscribers.remove(peer)
+                case .full: miss(peer)
+                }
+                guard subscribers.missed(by: peer) == 0 else { continue }
+            }
+            switch transmit(frames, to: peer, isBulk: false) {
+            case .sent: break
+            case .gone: subscribers.remove(peer)
+            case .full: miss(peer)
+            }
         }
     }
 
@@ -277,17 +296,10 @@ package actor CommandServer {
                         message: "\(missed) events before this one were lost: the coordinator took them too slowly"))))
     }
 
-    @discardableResult
-    private func transmitEvent(_ frames: [[UInt8]], to peer: PeerID) -> Bool {
-        switch transmit(frames, to: peer, isBulk: false) {
-        case .sent: return true
-        case .gone: subscribers.remove(peer)
-        case .full:
-            figures.eventsMissed += 1
-            subscribers.miss(peer)
-            reporter.notice("\(peer) takes events too slowly; some are lost", subject: "slow \(peer.address)")
-        }
-        return false
+    private func miss(_ peer: PeerID) {
+        figures.eventsMissed += 1
+        subscribers.miss(peer)
+        reporter.notice("\(peer) takes events too slowly; some are lost", subject: "slow \(peer.address)")
     }
 
     private func encode(_ envelope: Envelope) -> [[UInt8]] {

@@ -46,8 +46,8 @@ package struct LinkMachine: Sendable {
         case wrongKey(Finding, Int)
     }
 
-    /// A cut handshake alone may be an agent that was just stopped; three in a row are a key.
-    private static let cutsForFinding = 3
+    /// A cut handshake alone may be an agent that was just stopped, which the next try doesn't find; two are a key.
+    private static let cutsForFinding = 2
     private static let grace = Interval.milliseconds(500)
 
     private let count: Int
@@ -96,7 +96,7 @@ package struct LinkMachine: Sendable {
         case .cut(quickly: true) where number >= Self.cutsForFinding: findings[path] = findings[path] ?? .otherKey
         case .cut: break
         }
-        let wait = Interval.milliseconds([100, 100, 300, 600][min(number, 4) - 1])
+        let wait = Interval.milliseconds([50, 100, 300, 600][min(number, 4) - 1])
         let again: [Action] = [.close(path), .retry(path, after: number > 4 ? .seconds(1) : wait)]
         guard !findings.isEmpty else { return again }
         if count == 1 { isGraceOver = true }

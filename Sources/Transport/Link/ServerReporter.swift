@@ -6,10 +6,12 @@ internal import Synchronization
 ///
 /// Concurrency: the ZAP handler's loop and the server's use it; the state is in one `Mutex`.
 final class ServerReporter: Sendable {
+    private static let namelessLimit = 3
+
     private let prefix: String
     private let extra: (@Sendable (String) -> Void)?
     private let log = Log("transport")
-    private let state = Mutex((limiter: NoticeLimiter(), denied: 0))
+    private let state = Mutex((limiter: NoticeLimiter(), denied: 0, nameless: 0))
 
     init(host: HostID?, extra: (@Sendable (String) -> Void)?) {
         prefix = host.map { "host \($0): " } ?? ""
@@ -38,8 +40,16 @@ final class ServerReporter: Sendable {
             subject: "denied \(address) \(key.fingerprint)")
     }
 
-    /// A connection ended in its handshake.
-    func failed(_ failure: ZMQMonitor.Failure, address: String, fingerprint: String) {
+    /// A connection ended in its handshake; its address is nil when it was gone before it could be read.
+    ///
+    /// Our own program comes again within a second, so a nameless one is told only when several are.
+    func failed(_ failure: ZMQMonitor.Failure, address: String?, fingerprint: String) {
+        let nameless = state.withLock { state in
+            state.nameless = address == nil ? state.nameless + 1 : 0
+            return state.nameless
+        }
+        guard nameless == 0 || nameless >= Self.namelessLimit else { return }
+        let address = address ?? "somebody who is always gone before the address can be read"
         switch failure {
         case .refused: break  // The ZAP handler has said it, with the key.
         case .cryptographic:

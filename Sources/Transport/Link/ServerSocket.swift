@@ -11,11 +11,11 @@ final class ServerSocket {
     private var failure: ZMQMonitor.Failure?
 
     init(
-        _ context: ZMQContext, at address: String, port: UInt16, highWater: Int32, security: ZMQSecurity,
+        _ context: ZMQContext, at address: String, port: UInt16, limits: ZMQSocket.Limits, security: ZMQSecurity,
         cache: AnswerCache.Limits
     ) throws {
         self.cache = AnswerCache(limits: cache)
-        socket = try ZMQSocket(context, .router, limits: ZMQSocket.Limits(highWater: highWater), security: security)
+        socket = try ZMQSocket(context, .router, limits: limits, security: security)
         monitor = try ZMQMonitor(socket)
         self.port = try Self.bind(socket, at: address, port: port)
     }
@@ -49,17 +49,17 @@ final class ServerSocket {
 
     /// The next connection that failed in its handshake.
     ///
-    /// All events of a socket come from one thread, and a failure is followed at once by the end of its connection.
-    func nextFailure() -> (failure: ZMQMonitor.Failure, address: String)? {
+    /// All events of a socket come from one thread, and a failure is followed at once by the end of its connection. The
+    /// address is nil when the connection was gone before we could ask for it.
+    func nextFailure() -> (failure: ZMQMonitor.Failure, address: String?)? {
         while let event = monitor.next() {
             switch event {
             case .accepted(let descriptor):
                 if accepted.count >= 4096 { accepted = [:] }
-                // Nil when the peer was faster than we.
                 accepted[descriptor] = PeerAddress.of(descriptor: descriptor)
             case .handshakeFailed(let failure): self.failure = failure
             case .disconnected(let descriptor):
-                let address = accepted.removeValue(forKey: descriptor) ?? "an address that is gone already"
+                let address = accepted.removeValue(forKey: descriptor)
                 defer { failure = nil }
                 if let failure { return (failure, address) }
             case .connected, .handshakeSucceeded, .acceptFailed: break

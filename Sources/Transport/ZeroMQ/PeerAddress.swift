@@ -24,9 +24,4 @@ enum PeerAddress {
         guard done else { return nil }
         return plain(String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
-
-    /// Whether an address to bind or to connect to never leaves this machine.
-    static func isLoopback(_ text: String) -> Bool {
-        text == "::1" || text == "localhost" || (text.hasPrefix("127.") && text.split(separator: ".").count == 4)
-    }
 }

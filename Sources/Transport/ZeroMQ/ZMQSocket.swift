@@ -52,6 +52,10 @@ package final class ZMQSocket {
         package var frame: Int64 = Int64(4 << 20) + 65536
         /// How long a closed socket goes on sending.
         package var linger: Interval = .milliseconds(300)
+        /// A peer that is silent for this long, also on libzmq's own heartbeat, is taken for dead.
+        package var silence: Interval = .seconds(3)
+        /// Bytes of the kernel's receive buffer; nil leaves it to the kernel.
+        package var receiveBuffer: Int32?
 
         package init(highWater: Int32) { self.highWater = highWater }
     }
@@ -77,12 +81,13 @@ package final class ZMQSocket {
         try set(ZMQ_RCVHWM, limits.highWater)
         try set(ZMQ_MAXMSGSIZE, withUnsafeBytes(of: limits.frame) { Array($0) })
         try set(ZMQ_IPV6, 1)
+        if let size = limits.receiveBuffer { try set(ZMQ_RCVBUF, size) }
         if kind == .router { try set(ZMQ_ROUTER_MANDATORY, 1) }
         if kind == .router || kind == .dealer {
-            // A cut cable is seen after three seconds, on both sides.
-            try set(ZMQ_HEARTBEAT_IVL, 1000)
-            try set(ZMQ_HEARTBEAT_TIMEOUT, 3000)
-            try set(ZMQ_HEARTBEAT_TTL, 3000)
+            let silence = Int32(clamping: limits.silence.nanoseconds / 1_000_000)
+            try set(ZMQ_HEARTBEAT_IVL, silence / 3)
+            try set(ZMQ_HEARTBEAT_TIMEOUT, silence)
+            try set(ZMQ_HEARTBEAT_TTL, silence)
             try set(ZMQ_HANDSHAKE_IVL, 5000)
         }
         if kind == .dealer {
