@@ -1,3 +1,0 @@
-internal import Testing
-
-@Suite struct IntegrationPlaceholderTests {}
