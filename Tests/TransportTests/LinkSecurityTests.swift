@@ -46,14 +46,14 @@ struct LinkSecurityTests {
             let error = await #expect(throws: LinkError.self) {
                 try await link.request(LinkSamples.hello, timeout: .seconds(20))
             }
-            await server.notices.wait { !$0.isEmpty }
+            // A try whose address was gone too soon is told without it; the next ones tell it.
+            await server.notices.wait { $0.contains { $0.hasPrefix("host cam-1: wrong key: 127.0.0.1") } }
             await events.wait { !$0.isEmpty }
             let elapsed = HostClock.now - start
             let text = try #require(events.values.first?.wrongKeyText)
             #expect(error == .wrongKey(text))
             #expect(text.hasPrefix("host cam-1: wrong key") && text.contains(expected.fingerprint))
-            #expect(server.notices.values[0].hasPrefix("host cam-1: wrong key: 127.0.0.1"))
-            #expect(server.notices.values[0].contains(server.keys.publicKey.fingerprint))
+            #expect(server.notices.values.allSatisfy { $0.contains(server.keys.publicKey.fingerprint) })
             #expect(server.commands.values.isEmpty)
             // And a request that comes later doesn't wait for its time-out.
             await #expect(throws: LinkError.wrongKey(text)) {

@@ -6,7 +6,8 @@ internal import Synchronization
 ///
 /// Concurrency: the ZAP handler's loop and the server's use it; the state is in one `Mutex`.
 final class ServerReporter: Sendable {
-    private static let namelessLimit = 3
+    /// Our own program makes so many tries within about a second.
+    private static let namelessLimit = 5
 
     private let prefix: String
     private let extra: (@Sendable (String) -> Void)?
