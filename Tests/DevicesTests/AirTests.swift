@@ -137,7 +137,9 @@ internal import Timing
         }
         let names = try folder.names()
         try AtomicFile.write([1, 2, 3], to: "\(folder.path)/broken.air")
-        try AtomicFile.write("DOWNAIR1 but no more", to: "\(folder.path)/\(names[0].dropLast(5))0.air")
+        // A right name with a wrong content; its last digit is random, so "0" may be one of the good sounds.
+        let torn = ["0.air", "1.air", "2.air"].map { names[0].dropLast(5) + $0 }.first { !names.contains(String($0)) }
+        try AtomicFile.write("DOWNAIR1 but no more", to: "\(folder.path)/\(try #require(torn))")
         var listener = AirListener(folder: folder, position: [1.5, -2, 0.25], rate: 48_000)
         for _ in 0..<3 { listener.refresh(now: Self.now) }
         var block = [Float](repeating: 0, count: 100)
