@@ -102,7 +102,10 @@ struct SyncRoutes: RequestHandler {
             throw RequestProblem(409, "job \(id) is \(record.status.rawValue); its files come when it is complete")
         }
         let isLines = path.hasSuffix(".jsonl")
-        let type = isLines ? "application/x-ndjson" : path.hasSuffix(".json") ? "application/json" : "video/mp4"
+        let type =
+            isLines
+            ? "application/x-ndjson"
+            : path.hasSuffix(".json") ? "application/json" : path.hasSuffix(".svg") ? "image/svg+xml" : "video/mp4"
         return HTTPResponse(status: 200, contentType: type, body: .file("\(store.path(id))/result/\(path)"))
     }
 

@@ -161,6 +161,8 @@ package struct TakeReference: Codable, Sendable, Hashable {
 /// Which chirp of a take.
 package enum ChirpMoment: String, Codable, Sendable, CaseIterable {
     case start, stop
+    /// A host that isn't the leader plays both sweeps, so that each host hears each other one.
+    case turn
 }
 
 /// `chirp`: play one at an instant of the leader's clock.
