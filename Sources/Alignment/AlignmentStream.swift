@@ -1,3 +1,7 @@
+package import Episode
+internal import Protocol
+internal import Timing
+
 /// A stream that is to be aligned.
 package struct AlignmentStream: Codable, Sendable, Hashable {
     package var id: String
@@ -69,6 +73,23 @@ package struct SoundSource: Codable, Sendable, Hashable {
 
     package init(id: String, host: String, path: String, timing: Timing) {
         (self.id, self.host, self.path, self.timing) = (id, host, path, timing)
+    }
+
+    /// The microphones of a host's episode whose samples have stamps; where there's none, the sound of its videos.
+    package static func microphones(of record: EpisodeRecord) -> [SoundSource] {
+        func sources(_ kind: StreamKind) -> [SoundSource] {
+            record.streams.filter { $0.kind == kind }.compactMap { stream in
+                guard let media = stream.media, let stamps = stream.stamps, (stream.rows?.rows ?? 0) > 0 else {
+                    return nil
+                }
+                let rows = "\(record.folder)/\(stamps)"
+                return SoundSource(
+                    id: stream.id, host: record.host, path: "\(record.folder)/\(media)",
+                    timing: kind == .audio ? .samples(rows: rows) : .frames(rows: rows))
+            }
+        }
+        let microphones = sources(.audio)
+        return microphones.isEmpty ? sources(.video) : microphones
     }
 
     package var clock: ClockID { timing == .none ? .clip(of: id, host: host) : .host(host) }

@@ -68,7 +68,9 @@ extension CaptureAgent {
             take: plan.take, streams: slots.map(\.outcome), freeBytes: freeBytes,
             bytesPerSecond: slots.filter { $0.error == nil }.reduce(0) {
                 $0 + ($1.description.map(StreamCost.estimate) ?? 0)
-            }, canPlayChirps: speakerRate != nil || (plan.role == .follower && configuration.speaker != nil))
+            },
+            canPlayChirps: speakerRate != nil
+                || (plan.role == .follower && plan.playsTurn != true && configuration.speaker != nil))
     }
 
     private func checkDisk(_ plan: TakePlan) throws {
@@ -169,9 +171,9 @@ extension CaptureAgent {
     }
 
     private func openSpeaker(_ plan: TakePlan, limit: Interval) async {
-        guard let speaker = configuration.speaker, plan.role == .leader, plan.chirp != .off, speakerRate == nil else {
-            return
-        }
+        guard let speaker = configuration.speaker, plan.role == .leader || plan.playsTurn == true, plan.chirp != .off,
+            speakerRate == nil
+        else { return }
         do {
             speakerRate = try await Patience.within(
                 limit, on: loop, { try await speaker.open() },

@@ -1,4 +1,5 @@
 package import Acoustics
+package import Episode
 internal import Glibc
 package import Protocol
 internal import Timing
@@ -30,6 +31,22 @@ package struct SoundSolution: Sendable {
     package let reasons: [ClockID: String]
     package let notes: [String]
     let events: [SoundEvent]
+
+    /// Whether a clock's recording has the sweep that a leader played at a moment; nil when it isn't known which it is.
+    package func hasHeard(
+        _ clock: ClockID, _ sweep: ChirpSpec, playedByLeaderOf records: [EpisodeRecord], _ moment: ChirpMoment
+    ) -> Bool? {
+        let leaders = records.filter { $0.chirps.contains { $0.moment == moment && $0.emitted != nil } }
+        let emitted = Set(
+            leaders.flatMap { $0.chirps }.filter { $0.moment == moment }.compactMap(\.emitted?.nanoseconds))
+        let event = events.first { event in
+            event.spec.isSameSweep(as: sweep)
+                && event.player.map { player in
+                    leaders.contains { $0.host == player.host } && emitted.contains(player.at)
+                } == true
+        }
+        return event.map { $0.heard[clock] != nil }
+    }
 
     /// What sound says of two clocks, the second against the first; nil when neither heard the other.
     package func statement(_ first: ClockID, _ second: ClockID) -> PairStatement? {

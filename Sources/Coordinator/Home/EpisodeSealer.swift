@@ -1,3 +1,4 @@
+internal import Alignment
 package import Episode
 internal import Platform
 internal import Protocol
@@ -35,7 +36,10 @@ package struct EpisodeSealer: Sendable {
         if let size = Files.size(measured), size > 0 {
             try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: clock)
         }
-        let sealed = try EpisodeSealer.seal(folder, plan(), primary: record.settings.primary) { figures in
+        let sealed = try EpisodeSealer.seal(
+            folder, plan(), primary: record.settings.primary, chirp: record.settings.chirp,
+            speakerDistances: record.settings.speakerDistances ?? [:]
+        ) { figures in
             figures.policy = record.settings.policy
             figures.chirp = record.settings.chirp
             for index in figures.hosts.indices {
@@ -48,7 +52,8 @@ package struct EpisodeSealer: Sendable {
     }
 
     private static func seal(
-        _ folder: String, _ plan: MergePlan, primary: String?, _ complete: (inout VerdictFigures) -> Void
+        _ folder: String, _ plan: MergePlan, primary: String?, chirp: ChirpPreset?,
+        speakerDistances: [HostID: Double], _ complete: (inout VerdictFigures) -> Void
     ) throws -> SealResult {
         // What is being made anew isn't sealed meanwhile.
         try Files.remove("\(folder)/verdict.json")
@@ -57,12 +62,25 @@ package struct EpisodeSealer: Sendable {
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
         complete(&figures)
+        figures.add(
+            try TakeWitness(
+                records: result.records, clocks: plan.clocks, preset: chirp ?? preset(result.records),
+                speakerDistances: speakerDistances
+            ).testify())
         let verdict = VerdictRules().judge(figures)
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
         try verdict.write(to: "\(folder)/verdict.json")
         try markSealed(folder)
         return SealResult(
             verdict: verdict, hasRequest: result.request != nil, bytes: report.bytes, files: report.files)
+    }
+
+    /// The preset whose chirps the hosts say that they played; `off` when they say of none.
+    private static func preset(_ records: [EpisodeRecord]) -> ChirpPreset {
+        let specs = records.flatMap(\.chirps).filter { $0.moment == .start }.compactMap(\.spec)
+        return ChirpPreset.allCases.first { preset in
+            preset.startSpec.map { usual in specs.contains { $0.isSameSweep(as: usual) } } ?? false
+        } ?? .off
     }
 
     /// Makes the configured stream the primary one, if it is in the request.
@@ -121,7 +139,7 @@ package struct EpisodeSealer: Sendable {
             plan.participant = old.participant
             plan.leader = old.leader.flatMap { HostID(rawValue: $0) }
         }
-        return try seal(folder, plan, primary: nil) { _ in }
+        return try seal(folder, plan, primary: nil, chirp: nil, speakerDistances: [:]) { _ in }
     }
 
     /// The last write: where it is, all the rest is whole and on the disk.

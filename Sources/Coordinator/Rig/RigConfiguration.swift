@@ -9,10 +9,13 @@ package struct RigConfiguration: Sendable, Hashable {
         package var host: HostID
         /// "address[:clockPort]", asked directly where multicast is blocked.
         package var address: String?
+        /// Metres between its speaker and its microphone.
+        package var speakerDistance: Double?
 
-        package init(host: HostID, address: String? = nil) {
+        package init(host: HostID, address: String? = nil, speakerDistance: Double? = nil) {
             self.host = host
             self.address = address
+            self.speakerDistance = speakerDistance
         }
     }
 
@@ -23,6 +26,8 @@ package struct RigConfiguration: Sendable, Hashable {
     package var leader: HostID?
     package var primary: String?
     package var chirp = ChirpPreset.ultrasonic
+    /// Whether all hosts with a speaker play in turn.
+    package var playsTurns = true
     package var policy = AbsencePolicy.strict
     package var countdown = 0
     /// Free bytes on an agent below which no take begins.
@@ -48,8 +53,11 @@ package struct RigConfiguration: Sendable, Hashable {
         for var entry in try top.objects("hosts") {
             let name = try entry.string("host", legal: HostID.rule, check: HostID.isLegal)
             let address = try entry.optionalString("address", legal: "an address, with or without ':port'")
+            let distance = try entry.number("speaker_distance_m", default: .nan, in: 0...5)
             try entry.finish()
-            hosts.append(Host(host: HostID(unchecked: name), address: address))
+            hosts.append(
+                Host(
+                    host: HostID(unchecked: name), address: address, speakerDistance: distance.isNaN ? nil : distance))
         }
         try refuseTwins(top)
         if var discovery = try top.object("discovery") {
@@ -78,6 +86,7 @@ package struct RigConfiguration: Sendable, Hashable {
         guard var take = try top.object("take") else { return }
         policy = try take.word("policy", default: policy)
         chirp = try take.word("chirp", default: chirp)
+        playsTurns = try take.bool("two_way", default: true)
         countdown = Int(try take.integer("countdown_s", default: 0, in: 0...60))
         timing.lead = .milliseconds(try take.integer("lead_ms", default: 1500, in: 700...30_000))
         timing.clockLimit = .microseconds(try take.integer("clock_limit_us", default: 5000, in: 1...1_000_000))

@@ -19,6 +19,10 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     /// `<host_id>.<stream_id>` of the stream that the others are aligned to; nil lets the merge choose.
     package var primary: String?
     package var chirp: ChirpPreset
+    /// Whether the other hosts with a speaker play in turn, so that each hears each; nil in journals from before.
+    package var playsTurns: Bool?
+    /// Metres between a host's speaker and its microphone, where they are known.
+    package var speakerDistances: [HostID: Double]?
     package var policy: AbsencePolicy
     /// From T0 to the stop chirp; nil means until somebody stops it.
     package var duration: Interval?
@@ -32,7 +36,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package init(
         take: UniqueID = .random(), spareTake: UniqueID = .random(), session: SessionID, episode: EpisodeID,
         task: String = "", participant: String = "", hosts: [HostID], leader: HostID, isLeaderFixed: Bool = true,
-        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, policy: AbsencePolicy = .strict,
+        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, playsTurns: Bool = false,
+        speakerDistances: [HostID: Double]? = nil, policy: AbsencePolicy = .strict,
         duration: Interval? = nil, countdown: Int = 0, reserveBytes: Int64 = 0, ingests: Bool = true,
         timing: TakeTiming = TakeTiming()
     ) {
@@ -47,6 +52,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         self.isLeaderFixed = isLeaderFixed
         self.primary = primary
         self.chirp = chirp
+        self.playsTurns = playsTurns
+        self.speakerDistances = speakerDistances
         self.policy = policy
         self.duration = duration
         self.countdown = countdown
@@ -59,7 +66,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package func plan(for host: HostID) -> TakePlan {
         TakePlan(
             take: take, session: session, episode: episode, task: task, participant: participant,
-            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp, policy: policy,
+            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp,
+            playsTurn: playsTurns == true && host != leader ? true : nil, policy: policy,
             reserveBytes: reserveBytes, startTimeout: timing.startTimeout, armTimeout: timing.armTimeout)
     }
 }

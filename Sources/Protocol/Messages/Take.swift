@@ -28,6 +28,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
     /// The host that plays the chirps.
     package var leader: HostID
     package var chirp: ChirpPreset
+    /// Whether this host plays a turn of its own; nil is no.
+    package var playsTurn: Bool?
     package var policy: AbsencePolicy
     /// Free bytes below which the take isn't begun, and at which it is ended.
     package var reserveBytes: Int64
@@ -38,8 +40,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
 
     package init(
         take: UniqueID, session: SessionID, episode: EpisodeID, task: String, participant: String, role: HostRole,
-        leader: HostID, chirp: ChirpPreset, policy: AbsencePolicy, reserveBytes: Int64, startTimeout: Interval,
-        armTimeout: Interval
+        leader: HostID, chirp: ChirpPreset, playsTurn: Bool? = nil, policy: AbsencePolicy, reserveBytes: Int64,
+        startTimeout: Interval, armTimeout: Interval
     ) {
         self.take = take
         self.session = session
@@ -49,6 +51,7 @@ package struct TakePlan: Codable, Sendable, Hashable {
         self.role = role
         self.leader = leader
         self.chirp = chirp
+        self.playsTurn = playsTurn
         self.policy = policy
         self.reserveBytes = reserveBytes
         self.startTimeout = startTimeout
@@ -57,6 +60,7 @@ package struct TakePlan: Codable, Sendable, Hashable {
 
     private enum CodingKeys: String, CodingKey {
         case take, session, episode, task, participant, role, leader, chirp, policy
+        case playsTurn = "plays_turn"
         case reserveBytes = "reserve_bytes"
         case startTimeout = "start_timeout_ns"
         case armTimeout = "arm_timeout_ns"
@@ -165,7 +169,7 @@ package enum ChirpMoment: String, Codable, Sendable, CaseIterable {
     case turn
 }
 
-/// `chirp`: play one at an instant of the leader's clock.
+/// `chirp`: play one at an instant of the host's clock.
 package struct ChirpCommand: Codable, Sendable, Hashable {
     package var take: UniqueID
     package var moment: ChirpMoment

@@ -51,7 +51,9 @@ struct JobRecord: Codable, Sendable {
     }
 
     /// What `GET /api/v1/jobs/{id}` answers: SyncField's keys, and ours beside them.
-    var answer: JSONValue {
+    ///
+    /// `position` is the number of jobs before it in the queue.
+    func answer(position: Int? = nil) -> JSONValue {
         var members: [String: JSONValue] = [
             "job_id": .string(id), "status": .string(status.rawValue), "progress": .number(progress),
             "phase": .string(phase), "result": .null, "error": error.map { .string($0) } ?? .null,
@@ -65,6 +67,7 @@ struct JobRecord: Codable, Sendable {
             if let picture = result.picture { paths["heard"] = .string(picture) }
             members["result"] = .object(paths)
         }
+        if let position { members["queue_position"] = .integer(Int64(position)) }
         if let episode { members["episode"] = .string(episode) }
         if let uploadKey { members["upload_key"] = .string(uploadKey) }
         members["files"] = .array(
