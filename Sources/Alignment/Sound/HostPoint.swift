@@ -16,6 +16,9 @@ package struct HostPoint: Sendable, Hashable {
         self.init(host: record.host, anchor: record.anchor, chirps: record.chirps)
     }
 
+    /// Whether it played the chirps at the take's ends.
+    var isLeader: Bool { chirps.contains { $0.moment != .turn && $0.emitted != nil } }
+
     /// Every sweep that left its speaker, with its time on the host's clock.
     var emissions: [Emission] {
         chirps.flatMap { chirp -> [Emission] in

@@ -152,7 +152,9 @@ struct SoundEvents: Sendable {
     mutating func attribute(_ points: [HostPoint], _ ears: [ClockID: [HeardChirp]]) -> [String] {
         var notes: [String] = []
         var open: [HostPoint.Emission] = []
-        for point in points {
+        // The leader first: a follower whose stamps lie by as much as its slot is late would claim the start chirp.
+        let ordered = points.filter(\.isLeader) + points.filter { !$0.isLeader }
+        for point in ordered {
             let emissions = point.emissions.sorted { $0.at < $1.at }
             guard !emissions.isEmpty else { continue }
             let ear = ClockID.host(point.host)
