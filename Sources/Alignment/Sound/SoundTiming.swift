@@ -19,8 +19,10 @@ enum SoundTiming {
         return clock
     }
 
+    /// The rows say where the sample of a number is, in both dialects.
+    ///
     /// SyncField's Python writes the number of sample frames up to and with a block beside the instant at which the block
-    /// came; ours the number before it beside the instant at which it began. Both say where the sample of that number is.
+    /// came; ours the number before a block beside the instant at which it began.
     private static func samples(_ rows: String) throws -> [(place: Double, time: Int64)] {
         var points: [(place: Double, time: Int64)] = []
         try RowFile.read(rows) { row in
