@@ -101,9 +101,9 @@ import Timing
         #expect(heard.name == "OGLO" && heard.services == [BluetoothUUID(0x180F)])
         #expect(heard.manufacturer == [0x4C, 0, 1, 2])
         heard.add(data: hex("0a 09 4f 47 4c 4f 20 4c 45 46 54 09 09 41"))
-        #expect(heard.name == "OGLO LEF")
+        #expect(heard.name == "OGLO LEFT")
         heard.add(data: hex("05 08 4f 47 4c 4f 00 ff 09"))
-        #expect(heard.name == "OGLO LEF")
+        #expect(heard.name == "OGLO LEFT")
         var filter = AdvertisementFilter()
         filter.nameContains = "oglo"
         #expect(filter.admits(heard))
