@@ -1,6 +1,6 @@
-internal import Platform
+package import Platform
 internal import Synchronization
-internal import Timing
+package import Timing
 
 /// A glove over the air: its service is notifications of samples, a configuration, and a battery.
 ///

@@ -1,5 +1,5 @@
 internal import Protocol
-package import Timing
+internal import Timing
 
 /// One kind of rows of a glove on their way to a sink: counted, stamped, and in order.
 ///

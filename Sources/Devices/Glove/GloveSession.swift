@@ -1,5 +1,5 @@
 internal import Platform
-package import Protocol
+internal import Protocol
 internal import Timing
 
 /// One glove: its link, kept alive, and its rows for each stream that is made of them.

@@ -1,6 +1,3 @@
-internal import Protocol
-package import Timing
-
 /// What an emulated glove is, and what goes wrong with it.
 package struct GloveScript: Sendable, Hashable {
     /// What goes wrong at a moment; seconds since the glove was switched on.
