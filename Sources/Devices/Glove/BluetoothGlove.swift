@@ -29,7 +29,7 @@ package struct BluetoothGlove: GloveTransport {
     /// Nil: the first one whose configuration says the right side.
     private let peers: Set<LowEnergyPeer>
 
-    /// - Parameter peers: of one glove (its address as public and as random); empty when any will do.
+    /// `peers` are those of one glove (its address as public and as random); empty when any will do.
     package init(central: LowEnergyCentral, peers: Set<LowEnergyPeer>) {
         self.central = central
         self.peers = peers

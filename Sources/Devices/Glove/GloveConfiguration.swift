@@ -40,9 +40,9 @@ package struct GloveConfiguration: Sendable, Hashable {
     package var isLegacy: Bool { shape == [5] }
     package var valuesPerSample: Int { shape.reduce(1) { $0 &* $1 } }
 
-    /// - Parameters:
-    ///   - text: as it was read.
-    ///   - hint: the side of the advertised name, taken only when the text was cut off before its side.
+    /// Reads the text as it came.
+    ///
+    /// `hint` is the side of the advertised name; it is taken only when the text was cut off before its side.
     package init(_ text: [UInt8], hint: GloveSide? = nil) throws(Invalid) {
         let (members, isTruncated) = try Self.members(text)
         self.isTruncated = isTruncated

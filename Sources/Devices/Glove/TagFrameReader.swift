@@ -1,5 +1,6 @@
-/// Cuts a glove's USB bytes into frames: A5 5A, type u8, length u16, sequence u32, t µs u32, payload. There is no
-/// checksum, so a frame is believed by its type and the length that belongs to it; lines of text in between (`#HB …`,
+/// Cuts a glove's USB bytes into frames: A5 5A, type u8, length u16, sequence u32, t µs u32, payload.
+///
+/// There is no checksum, so a frame is believed by its type and the length that belongs to it; lines of text in between (`#HB …`,
 /// `#CONFIG …`) are handed out as text.
 ///
 /// Pure; memory is bounded by the longest frame and the longest line.
