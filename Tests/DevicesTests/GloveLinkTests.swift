@@ -98,7 +98,9 @@ import Timing
         await room.end()
     }
 
-    /// Both streams took the same glove once; two takes in a row counted on. Here: each side its own, by what the gloves
+    /// Both streams took the same glove once.
+    ///
+    /// Here each side its own, by what the gloves
     /// say of themselves, and whatever their names say.
     @Test(.timeLimit(.minutes(2))) func fault31_leftAndRightAreNeverConfused() async throws {
         var liar = GloveScript(side: .left)
