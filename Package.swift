@@ -93,6 +93,10 @@ let package = Package(
         .executableTarget(
             name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
             swiftSettings: strict),
+        // The Bluetooth lab's: emulated gloves behind a virtual adapter, and our devices before it.
+        .executableTarget(
+            name: "bluetooth-lab", dependencies: ["Devices", "Platform", "Protocol", "Timing"],
+            path: "Tests/Lab/Bluetooth", swiftSettings: strict),
 
         // Tests
         .target(
