@@ -5,7 +5,9 @@ internal import Protocol
 internal import Timing
 
 /// The measuring end of the Bluetooth lab: emulated gloves behind the kernel's virtual adapter, and our devices on the
-/// kernel's other side. It prints one line "figure NAME VALUE" for each thing measured.
+/// kernel's other side.
+///
+/// It prints one line "figure NAME VALUE" for each thing measured.
 @main
 struct BluetoothLab {
     static let own = "00:AA:01:00:00:42"
