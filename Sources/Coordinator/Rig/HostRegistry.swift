@@ -231,6 +231,8 @@ package struct HostRegistry: Sendable {
 
     private mutating func welcomed(_ uuid: UniqueID, _ welcome: Welcome, _ now: Timestamp<RigTime>) {
         guard let known = entries[uuid] else { return }
+        // Its connection came up after a twin of it was found; the operator has to choose first.
+        if case .twin = known.problem { return }
         guard welcome.hostUUID == uuid else {
             return refused(
                 uuid,
@@ -265,6 +267,8 @@ package struct HostRegistry: Sendable {
     private mutating func refused(_ uuid: UniqueID, _ problem: HostProblem) {
         guard let known = entries[uuid], known.problem != problem else { return }
         entries[uuid]?.problem = problem
+        // More addresses of the same two machines are no news.
+        if case .twin = known.problem, case .twin = problem { return }
         actions.append(.problem(uuid, problem))
     }
 }
