@@ -173,8 +173,9 @@ package struct HostRegistry: Sendable {
             let isSame = known.advertisement == advertisement && known.link != .none && known.problem == nil
             entries[uuid]?.advertisement = advertisement
             entries[uuid]?.isTrusted = true
-            if known.problem != nil { entries[uuid]?.problem = nil }
-            if refuseTwins(of: uuid) || isSame { return }
+            if refuseTwins(of: uuid) { return }
+            entries[uuid]?.problem = nil
+            if isSame { return }
             if known.link == .none { entries[uuid]?.link = .connecting }
             actions.append(.connect(advertisement))
         case .wrongKey(let expected):
