@@ -115,7 +115,8 @@ package final class VirtualController {
             status(opcode, 0)
             let parameters = ConnectionParameters(intervalUnits: least, latency: latency, timeoutUnits: timeout)
             peer.connection?.parameters = parameters
-            (peer.connection?.anchor, peer.connection?.due) = (now, nil)
+            peer.connection?.anchor = now
+            peer.connection?.due = nil
             event(0x3E, [0x03, 0] + Self.u16(handle) + Self.u16(least) + Self.u16(latency) + Self.u16(timeout))
         case 0x2016:
             guard let handle = reader.u16() else { return status(opcode, 0x12) }
