@@ -91,7 +91,8 @@ let package = Package(
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
-            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
+            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],
+            path: "Tests/Lab/Peer",
             swiftSettings: strict),
         // The Bluetooth lab's: emulated gloves behind a virtual adapter, and our devices before it.
         .executableTarget(

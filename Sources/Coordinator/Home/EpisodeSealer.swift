@@ -34,7 +34,11 @@ package struct EpisodeSealer: Sendable {
         let clock = "\(folder)/clock_sync.jsonl"
         let measured = journal.clockPath(record.settings.take)
         if let size = Files.size(measured), size > 0 {
-            try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: clock)
+            // The measurements as they are, and the clocks computed of them from both sides of each instant.
+            try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: "\(folder)/\(ClockExchangeLog.name)")
+            let rows = ClockSeriesMaker.rows(
+                try ClockExchangeLog.read(measured), start: record.start, stop: record.stop)
+            try AtomicFile.write(try rows.flatMap { try JSONText.encode($0) + [0x0A] }, to: clock)
         }
         let sealed = try EpisodeSealer.seal(folder, plan(), primary: record.settings.primary) { figures in
             figures.policy = record.settings.policy

@@ -174,7 +174,7 @@ extension SessionCoordinator {
             talks[uuid]?.probeTask = Task {
                 await withDiscardingTaskGroup { group in
                     group.addTask { await probe.run() }
-                    for await exchange in probe.exchanges { self.measured(host, exchange) }
+                    for await burst in probe.bursts { self.measured(host, burst) }
                 }
             }
         } catch {
@@ -182,8 +182,12 @@ extension SessionCoordinator {
         }
     }
 
-    private func measured(_ host: HostID, _ exchange: ClockExchange<RigTime, HostTime>) {
-        clocks.add(exchange, of: host)
+    private func measured(_ host: HostID, _ burst: [ClockExchange<RigTime, HostTime>]) {
+        let isSurprise = clocks.add(burst, of: host)
+        if isSurprise, let probe = talks.values.first(where: { $0.probe?.host == host })?.probe {
+            // Unstructured: it does nothing but set the pace.
+            Task { await probe.hurry() }
+        }
         if machine?.phase == .armed { feedClock(host) }
     }
 
