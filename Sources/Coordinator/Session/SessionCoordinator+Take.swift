@@ -156,7 +156,10 @@ extension SessionCoordinator {
             do {
                 answer = Self.answer(try await link.request(message, timeout: timeout), step)
             } catch let refusal as Refusal {
-                answer = .failed(step, TakeFailure(Self.withoutName(refusal.message, host), code: refusal.code))
+                answer = .failed(
+                    step,
+                    TakeFailure(
+                        Self.withoutName(refusal.message, host), code: refusal.code, streams: refusal.streams ?? []))
             } catch {
                 answer = .failed(step, TakeFailure(Self.withoutName("\(error)", host)))
             }

@@ -22,7 +22,9 @@ package enum GloveKind: DeviceKind {
             let session = try surroundings.gloves.session(wish, for: rows) {
                 transport(address, peers, adapter: adapter)
             }
-            return GloveDevice(stream, rows, of: session)
+            let isOnAir = peers.contains { if case .radio = $0 { true } else { false } }
+            return GloveDevice(
+                stream, rows, of: session, hardware: isOnAir ? wish.address.map { "the glove \($0)" } : nil)
         } catch {
             throw reader.invalid(error == .sameRows ? "rows" : "address", .string(said), legal: "\(error)")
         }
