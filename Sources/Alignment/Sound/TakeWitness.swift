@@ -124,7 +124,7 @@ package struct TakeWitness {
             guard let instant, let (rig, bound) = series.rig(instant), let mapping = series.mapping(at: instant) else {
                 return nil
             }
-            let offset = Interval.nanoseconds(instant.nanoseconds.saturatingSubtract(rig.nanoseconds))
+            let offset = instant - Timestamp(nanoseconds: rig.nanoseconds)
             return (offset, bound, -mapping.skew / (1 + mapping.skew))
         }
         guard let a = side(first, places.0), let b = side(second, places.1) else { return nil }

@@ -167,7 +167,7 @@ final class SoundTrack {
 
 /// The presentation times of a file's first video track.
 package enum VideoTimes {
-    /// Ascending, nanoseconds of the file's time line; nothing is decoded. Empty when there's no video.
+    /// Ascending, in nanoseconds of the file's time line; nothing is decoded, and without video it is empty.
     ///
     /// - Throws: `EpisodeError` when libavformat can't read the file.
     package static func read(_ path: String) throws -> [Int64] {

@@ -1,4 +1,3 @@
-package import Protocol
 package import Timing
 
 /// What the chirps say of the hosts' clocks beside the network: the independent witness of a take.

@@ -1,5 +1,6 @@
 internal import Platform
 internal import Protocol
+internal import Timing
 
 /// `report.html`: the verdict for a person, in one file without anything from outside.
 package enum VerdictReport {
