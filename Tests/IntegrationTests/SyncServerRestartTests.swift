@@ -38,20 +38,27 @@ internal import Testing
         let folder = try TemporaryFolder()
         let (data, store) = ("\(folder.path)/data", "\(folder.path)/store")
         try Files.makeFolder(data)
-        // Enough rows that a job lasts some seconds.
-        for (name, milliseconds) in [("cam", 4), ("imu", 1)] {
+        // Enough rows that the first job lasts some seconds; the second one is small, so that it comes while the first runs.
+        func write(_ name: String, milliseconds: Int, rows: Int) {
             var text: [UInt8] = []
-            for row in 0..<(400_000 / milliseconds) {
+            for row in 0..<rows {
                 text += Array("{\"frame_number\":\(row),\"capture_ns\":\(row * milliseconds * 1_000_000)}\n".utf8)
             }
             FileManager.default.createFile(atPath: "\(data)/\(name).jsonl", contents: Data(text))
         }
-        let body =
-            "{\"hosts\":[{\"host_id\":\"a\",\"streams\":[{\"stream_id\":\"cam\",\"is_primary\":true},"
-            + "{\"stream_id\":\"imu\",\"stream_type\":\"sensor\"}]}],\"timestamps_dir\":\"/timestamps\"}"
+        write("cam", milliseconds: 4, rows: 100_000)
+        write("imu", milliseconds: 1, rows: 400_000)
+        write("cam2", milliseconds: 4, rows: 1000)
+        write("imu2", milliseconds: 1, rows: 4000)
+        func body(_ ending: String) -> String {
+            "{\"hosts\":[{\"host_id\":\"a\",\"streams\":[{\"stream_id\":\"cam\(ending)\",\"is_primary\":true},"
+                + "{\"stream_id\":\"imu\(ending)\",\"stream_type\":\"sensor\"}]}],\"timestamps_dir\":\"/timestamps\"}"
+        }
         let first = try await Server(store: store, data: data, folder)
-        let post = ["-H", "Content-Type: application/json", "--data-binary", body, "\(first.url)/api/v1/sync"]
-        let ids = try (0..<2).map { _ in try #require(try first.curl(post)["job_id"]?.string) }
+        let ids = try ["", "2"].map { ending in
+            let post = ["-H", "Content-Type: application/json", "--data-binary", body(ending)]
+            return try #require(try first.curl(post + ["\(first.url)/api/v1/sync"])["job_id"]?.string)
+        }
         // In its middle: it has begun, and isn't done.
         var phase = ""
         while !["mapping", "aligning", "loading", "complete"].contains(phase) {
@@ -66,7 +73,7 @@ internal import Testing
         #expect(!Files.exists("\(store)/jobs/\(ids[0])/result"))
 
         let second = try await Server(store: store, data: data, folder)
-        for id in ids {
+        for (id, ending) in zip(ids, ["", "2"]) {
             var job = JSONValue.null
             repeat {
                 job = try second.curl(["\(second.url)/api/v1/jobs/\(id)"])
@@ -76,7 +83,7 @@ internal import Testing
             #expect(job["progress"]?.double == 1)
             // Row i of cam is at 4 i ms: the same instant as row 4 i of imu.
             let map = try String(contentsOfFile: "\(store)/jobs/\(id)/result/frame_map.jsonl", encoding: .utf8)
-            #expect(map.contains("\"streams\":{\"imu\":{\"frame\":400,\"delta_ms\":0.0}}"))
+            #expect(map.contains("\"streams\":{\"imu\(ending)\":{\"frame\":400,\"delta_ms\":0.0}}"))
         }
     }
 }
