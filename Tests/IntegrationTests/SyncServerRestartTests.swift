@@ -44,7 +44,7 @@ internal import Testing
             for row in 0..<rows {
                 text += Array("{\"frame_number\":\(row),\"capture_ns\":\(row * milliseconds * 1_000_000)}\n".utf8)
             }
-            FileManager.default.createFile(atPath: "\(data)/\(name).jsonl", contents: Data(text))
+            _ = FileManager.default.createFile(atPath: "\(data)/\(name).jsonl", contents: Data(text))
         }
         write("cam", milliseconds: 4, rows: 100_000)
         write("imu", milliseconds: 1, rows: 400_000)
