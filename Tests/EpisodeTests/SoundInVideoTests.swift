@@ -20,6 +20,8 @@ private struct SoundTake {
     var ppm = 0.0
     /// Of the stamps, standard deviation.
     var jitter = 0.0
+    /// How long before its begin its stamps are seen, seconds.
+    var observed = 0.0
     /// When the microphone begins after the first frame, seconds.
     var soundStart = -0.1
     /// Begins of chirps after the first frame, seconds.
@@ -46,6 +48,11 @@ private struct SoundTake {
         Scene.addNoise(0.001, to: &signal, &random)
         let block = rate / 50
         var next = 0
+        for number in 0..<Int(observed * 50) {
+            let begin = soundStart - Double((Int(observed * 50) - number) * block) / trueRate
+            let stamp = begin + jitter * random.normal()
+            feed.observe(frames: block, capture: Timestamp(nanoseconds: Int64(Self.start) + Int64(stamp * 1e9)))
+        }
         for number in 0..<Int(seconds * 30) {
             let time = Double(number) / 30
             // Blocks that are complete when the frame comes.
@@ -107,7 +114,8 @@ extension [UInt8] {
         let result = try MediaTools.run(
             "ffmpeg",
             [
-                "-v", "error", "-y", "-i", "file:\(path)", "-map", "0:a:0", "-ac", "1", "-ar", "48000", "-f", "f32le",
+                "-v", "error", "-y", "-i", "file:\(path)", "-map", "0:a:0", "-af", "pan=mono|c0=c0", "-ar", "48000",
+                "-f", "f32le",
                 raw,
             ])
         try #require(result.status == 0, "\(result.errors)")
@@ -139,8 +147,9 @@ extension [UInt8] {
         SoundTake(soundStart: -0.0313),
         SoundTake(rate: 44_100, channels: 2, encoding: .s24, jitter: 100e-6),
         SoundTake(rate: 96_000, channels: 4, encoding: .s32),
-        SoundTake(ppm: 1000, jitter: 200e-6, chirps: [0.5, 3, 10, 18], seconds: 20),
-        SoundTake(encoding: .f32, ppm: -150, jitter: 1e-3, chirps: [0.5, 18], seconds: 20),
+        SoundTake(ppm: 1000, jitter: 100e-6, observed: 2, chirps: [0.5, 3, 10, 18], seconds: 20),
+        SoundTake(ppm: 80, jitter: 100e-6, chirps: [0.5, 3, 10, 18], seconds: 20),
+        SoundTake(encoding: .f32, ppm: -150, jitter: 500e-6, observed: 2, chirps: [0.7, 5, 18], seconds: 20),
     ])
     private func aChirpIsInItsPlace(take: SoundTake) throws {
         let writer = try take.write(path)

@@ -6,7 +6,7 @@ internal import Testing
 
 @Suite struct SoundPacerTests {
     /// A card that is off by so much, with stamps that jitter: the sound is led after the stamps.
-    @Test(arguments: [0.0, 50, -150, 1000, -1000], [0.0, 100e-6, 1e-3])
+    @Test(arguments: [0.0, 50, -150, 1000, -1000], [0.0, 100e-6, 500e-6])
     func drift(ppm: Double, jitter: Double) {
         var pacer = SoundPacer()
         var random = SeededGenerator(seed: 3)
@@ -23,9 +23,9 @@ internal import Testing
             if block > 1_000 { late = max(late, abs(truth - place)) }
             place += 0.02 * (1 + stretch)
         }
-        #expect(worst < 0.001)
+        #expect(worst < 0.001 + jitter)
         #expect(late < 1e-5 + jitter * 0.3)
-        #expect(abs(-pacer.skew * 1e6 - ppm) < 1 + jitter * 1e5)
+        #expect(abs(-pacer.skew * 1e6 - ppm) < 1 + jitter * 1e4)
     }
 
     /// What is too far off is no drift.

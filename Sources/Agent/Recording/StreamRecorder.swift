@@ -177,7 +177,8 @@ package actor StreamRecorder {
     private func take(_ sample: Sample) {
         guard let verdict = gate?.judge(sample) else { return }
         switch verdict {
-        case .before, .after: return
+        case .before: writer?.passed(sample)
+        case .after: return
         case .inside(let sample), .cut(let sample): write(sample)
         }
     }

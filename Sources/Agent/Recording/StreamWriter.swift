@@ -12,6 +12,9 @@ protocol StreamWriter: AnyObject {
     ///   be in it.
     func append(_ sample: Sample) throws -> Int64
 
+    /// A sample came before T0: it is not written, and may tell something of its clock.
+    func passed(_ sample: Sample)
+
     /// Samples were lost before the next one.
     func interrupted()
 
@@ -31,6 +34,7 @@ protocol StreamWriter: AnyObject {
 }
 
 extension StreamWriter {
+    func passed(_ sample: Sample) {}
     func interrupted() {}
     var lastRefusal: String? { nil }
     var adjustedStamps: Int64? { nil }
@@ -152,6 +156,11 @@ final class AudioStreamWriter: StreamWriter {
             level = AudioLevel()
         }
         return wav.frames - before
+    }
+
+    func passed(_ sample: Sample) {
+        guard case .audio(_, let frames) = sample.payload else { return }
+        feed?.observe(frames: frames, capture: sample.capture)
     }
 
     func interrupted() {

@@ -10,6 +10,7 @@ package import Timing
 /// Concurrency: both ends on any thread; neither waits.
 package final class SoundFeed: Sendable {
     struct Block: Sendable {
+        /// Empty when only the stamp counts.
         var bytes: [UInt8]
         var frames: Int
         /// Of the first sample frame.
@@ -55,6 +56,16 @@ package final class SoundFeed: Sendable {
             state.blocks.removeFirst(count)
             state.blocks[0].isFresh = true
             state.bytes -= bytes
+        }
+    }
+
+    /// A block before the take: its sound is not heard, its stamp tells how fast the card runs.
+    package func observe(frames: Int, capture: Timestamp<HostTime>) {
+        guard frames > 0 else { return }
+        state.withLock { state in
+            guard state.blocks.count < 4096 else { return }
+            state.blocks.append(Block(bytes: [], frames: frames, capture: capture, isFresh: state.isFresh))
+            state.isFresh = false
         }
     }
 

@@ -14,6 +14,9 @@ final class SoundTrack {
     private var resampler: SincResampler
     private var pacer = SoundPacer()
     private var step: Double
+    /// Where a block that is only observed should end, and the length of the block before.
+    private var observedEnd: Timestamp<HostTime>?
+    private var lastLength = 0.0
     private var origin: Timestamp<HostTime>?
     private var pending: [[Float]]
     /// Samples made since the origin.
@@ -25,6 +28,8 @@ final class SoundTrack {
     private(set) var hasHeard = false
     /// How long a block is waited for before silence is put in its place.
     private static let patience = Interval.seconds(10)
+    /// A few blocks of a card, in seconds.
+    private static let slack = 0.1
 
     var format: SoundFormat { encoder.format }
 
@@ -49,8 +54,12 @@ final class SoundTrack {
     func pump(now: Timestamp<HostTime>, write: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard let origin else { return }
         for block in feed.take() {
-            try place(block, origin, write)
-            try encode(write)
+            if block.bytes.isEmpty {
+                observe(block)
+            } else {
+                try place(block, origin, write)
+                try encode(write)
+            }
         }
         // A microphone that says nothing: the silence grows with the video, not all at once when it comes back.
         try beSilent(until: now - Self.patience, origin, write)
@@ -62,7 +71,10 @@ final class SoundTrack {
         guard let origin else { return }
         if follows { drainTail() }
         follows = false
-        try beSilent(until: end, origin, write)
+        // A block that wasn't complete at the end is no silence.
+        if (end - origin).seconds - Double(made) / Double(encoder.format.rate) > Self.slack {
+            try beSilent(until: end, origin, write)
+        }
         try encode(write)
         if !pending[0].isEmpty { try encoder.encode(pending, write: write) }
         try encoder.finish(write: write)
@@ -81,6 +93,22 @@ final class SoundTrack {
 
     // MARK: Placing
 
+    private func observe(_ block: SoundFeed.Block) {
+        let length = Double(block.frames) / Double(feed.format.rate)
+        // As if it were heard: it is led in the same way, so that the sound takes over in the middle of it.
+        if !block.isFresh, let end = observedEnd {
+            let error = (block.capture - end).seconds
+            if case .follow(let stretch) = pacer.judge(error: error, length: lastLength) {
+                observedEnd = end + .seconds(length * (1 + stretch))
+                lastLength = length
+                return
+            }
+        }
+        pacer.restart()
+        observedEnd = block.capture + .seconds(length * (1 + pacer.skew))
+        lastLength = length
+    }
+
     private func place(
         _ block: SoundFeed.Block, _ origin: Timestamp<HostTime>, _ write: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
@@ -89,15 +117,27 @@ final class SoundTrack {
         let wanted = (block.capture - origin).seconds * rate
         guard wanted.isFinite, abs(wanted) < 1e15, wanted + length * rate > Double(made) else { return }
         hasHeard = true
+        defer { lastLength = length }
         if follows, !block.isFresh {
             let expected = Double(made) + resampler.ahead / step
-            if case .follow(let stretch) = pacer.judge(error: (wanted - expected) / rate, length: length) {
+            if case .follow(let stretch) = pacer.judge(error: (wanted - expected) / rate, length: lastLength) {
                 step = 1 / (ratio * (1 + stretch))
                 return append(block)
             }
         }
-        try move(to: wanted, origin, write)
+        // The first block behind those that were only observed has its place from all of them.
+        var place = wanted
+        if !follows, !block.isFresh, let end = observedEnd {
+            let error = (block.capture - end).seconds
+            if case .follow = pacer.judge(error: error, length: lastLength) {
+                place = (end - origin).seconds * rate
+            }
+        }
+        observedEnd = nil
+        try move(to: place, origin, write)
         follows = true
+        if place == wanted { pacer.restart() }
+        step = 1 / (ratio * (1 + pacer.skew))
         append(block)
     }
 
