@@ -5,6 +5,7 @@ program, work = sys.argv[1:3]
 quick = "--quick" in sys.argv
 rounds = 1 if quick else 5
 camera = f"{work}/camera.so"
+good = True
 
 
 def make_frames(name, size, arguments):
@@ -81,7 +82,9 @@ def compare(title, settings, count, contestants):
 
 
 def figure(name, value, goal):
-    print(f"capture {name}={value:.3f} goal={goal} {'pass' if value <= goal else 'fail'}")
+    global good
+    good = good and value <= goal
+    print(f"capture {name} figure={value:.3f} goal={goal} {'pass' if value <= goal else 'fail'}", flush=True)
 
 
 version = subprocess.run(["ffmpeg", "-version"], capture_output=True, text=True).stdout.split()[2]
@@ -130,3 +133,4 @@ for cameras in (2, 4, 8):
           f"peak {memory:.0f} MB; the driver wanted a buffer {in_driver} times, {lost} lost by us, {missing} missing")
     figure(f"lost_{cameras}_cameras", float(max(in_driver, lost, missing)), 0)
     shutil.rmtree(target)
+sys.exit(0 if good else 1)
