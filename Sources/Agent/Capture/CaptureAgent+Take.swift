@@ -23,6 +23,7 @@ extension CaptureAgent {
             let sound = SoundChoice.Pair(configuration.sound, among: inTake.compactMap(\.description))
             for note in sound.notes { publish(.warning, take: plan.take, note) }
             var place = WriterPlace(folder: folder, clockDomain: host.rawValue, longest: stop - commit.start)
+            place.encoding = configuration.encoding
             for slot in inTake {
                 guard let description = slot.description else { continue }
                 slot.isInTake = true

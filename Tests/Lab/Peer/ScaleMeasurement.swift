@@ -64,10 +64,9 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
-        let seconds = Int64(usage.ru_utime.tv_sec) + Int64(usage.ru_stime.tv_sec)
-        return .milliseconds(seconds * 1000)
-            + .microseconds(Int64(usage.ru_utime.tv_usec) + Int64(usage.ru_stime.tv_usec))
+        // Not getrusage: the type of its first argument is another one where glibc's module was built before ours.
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return .milliseconds(Int64(time.tv_sec) * 1000) + .microseconds(Int64(time.tv_nsec) / 1000)
     }
 }
