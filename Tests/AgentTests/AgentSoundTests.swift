@@ -9,7 +9,7 @@ internal import Timing
 
 /// The sweeps before a take and the ticks of a countdown, with an agent in an emulated room.
 @Suite(.timeLimit(.minutes(1))) struct AgentSoundTests {
-    private static func probes(after lead: Double = 0.6) throws -> [SoundCheckCommand.Probe] {
+    private static func probes(after lead: Double = 1.5) throws -> [SoundCheckCommand.Probe] {
         let begin = HostClock.now + .seconds(lead)
         return try [ChirpPreset.ultrasonic, .audible].enumerated().map { index, preset in
             SoundCheckCommand.Probe(
@@ -80,7 +80,7 @@ internal import Timing
         try await fixture.takeLease()
         var plan = fixture.plan(chirp: .off)
         plan.countdown = 2
-        _ = try await fixture.start(plan, lead: 2.6)
+        _ = try await fixture.start(plan, lead: 4)
         _ = try await events.wait(for: .allStreaming)
         // <boot>-<start>-<end>-<random>.air: a tick is 110 ms long.
         let ticks = try FileManager.default.contentsOfDirectory(atPath: "\(fixture.folder.path)/air")

@@ -7,8 +7,8 @@ internal import Timing
 
 /// A machine with one sound card that captures in a time of its own, by a script, in place of the kernel.
 ///
-/// Sample frame `i` of a run is captured at `start + i / (rate × (1 + ppm))` and its value counts the frames of all runs, so
-/// what a test reads tells when it was captured. Time goes on only where a program would wait.
+/// Sample frame `i` of a run is captured at `start + i / (rate × (1 + ppm))`, and the first one of a block holds its number
+/// since the begin, so what a test reads tells when it was captured. Time goes on only where a program would wait.
 final class ScriptedCard: Sendable {
     enum Stamps: Sendable {
         /// Of the position's reading, up to so much late.
@@ -97,34 +97,30 @@ final class ScriptedCard: Sendable {
         }
     }
 
-    /// The frame's number as its sample values, 16 bits a channel.
+    /// A block of silence but for its first frame, whose values are its number; a test of ten minutes has 29 million.
     static func bytes(from first: Int64, frames: Int, channels: Int) -> [UInt8] {
-        // Loops without closures: a test of ten minutes has 29 million frames.
-        [UInt8](unsafeUninitializedCapacity: frames * channels * 2) { buffer, filled in
-            var value = UInt16(truncatingIfNeeded: first)
-            var at = 0
-            while at < frames * channels * 2 {
-                for _ in 0..<channels {
-                    buffer[at] = UInt8(truncatingIfNeeded: value)
-                    buffer[at + 1] = UInt8(truncatingIfNeeded: value >> 8)
-                    at += 2
-                }
-                value &+= 1
-            }
-            filled = at
+        let value = UInt16(truncatingIfNeeded: first)
+        var bytes = [UInt8](repeating: 0, count: frames * channels * 2)
+        for channel in 0..<channels where frames > 0 {
+            bytes[2 * channel] = UInt8(truncatingIfNeeded: value)
+            bytes[2 * channel + 1] = UInt8(truncatingIfNeeded: value >> 8)
         }
+        return bytes
     }
 }
 
 private final class ScriptedPCM: PCMPort {
     private let card: ScriptedCard
-    private var script: ScriptedCard.Script { card.script }
+    private let script: ScriptedCard.Script
     private var shape: PCMShape?
     private var started: Timestamp<HostTime>?
     private var read = 0
     private var isOverrun = false
 
-    init(_ card: ScriptedCard) { self.card = card }
+    init(_ card: ScriptedCard) {
+        self.card = card
+        script = card.script
+    }
 
     private var now: Timestamp<HostTime> { card.state.withLock { $0.now } }
     private var trueRate: Double { Double(ScriptedCard.rate) * (1 + script.ppm * 1e-6) }

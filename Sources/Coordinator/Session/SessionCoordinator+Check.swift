@@ -12,6 +12,8 @@ package struct HostCheck: Sendable {
     /// What its microphones hear of the leader.
     package var sound: [String] = []
     package var clockBound: Interval?
+    /// What it said of its streams, also when it refused.
+    var streams: [StreamOutcome] = []
 }
 
 extension SessionCoordinator {
@@ -42,6 +44,13 @@ extension SessionCoordinator {
         }
         let advice = playsSound ? await listen(settings, &checks) : nil
         await letGo(settings, checks)
+        var hardware = SharedHardware()
+        for check in checks { hardware.note(check.streams, of: check.host) }
+        for conflict in hardware.conflicts {
+            for index in checks.indices where conflict.hosts.contains(checks[index].host) {
+                checks[index].problems.insert("hosts \(conflict.text)", at: 0)
+            }
+        }
         let canPlay = Self.canPlay(checks)
         if settings.chirp != .off, !canPlay.contains(settings.leader), settings.isLeaderFixed || canPlay.isEmpty,
             let index = checks.firstIndex(where: { $0.host == settings.leader })
@@ -127,9 +136,11 @@ extension SessionCoordinator {
                 return check
             }
             check.report = report
+            check.streams = report.streams
             check.problems += TakeMachine.problems(report, settings)
         } catch let refusal as Refusal {
             check.problems.append(Self.withoutName(refusal.message, host))
+            check.streams = refusal.streams ?? []
             for outcome in refusal.streams ?? [] {
                 if let error = outcome.error { check.problems.append("stream \(outcome.stream.id): \(error)") }
             }

@@ -38,6 +38,7 @@ extension TakeMachine {
             $0.phase = .armed
             $0.arm = report
         }
+        hardware.note(report.streams, of: host)
         let level: TakeNote.Level = isStrict ? .error : settings.policy == .warn ? .warning : .info
         for problem in problems(report) { note(level, host, problem) }
         checkArmed(now)
@@ -63,6 +64,7 @@ extension TakeMachine {
 
     mutating func armFailed(_ host: HostID, _ failure: TakeFailure, _ now: Timestamp<RigTime>) {
         guard phase == .arming, record[host]?.phase == .arming else { return }
+        hardware.note(failure.streams, of: host)
         leave(host, "it didn't arm: \(failure.text)")
         // It may have armed, with its answer lost.
         actions.append(.abort(host, take: settings.take, reason: "its answer to 'arm' is missing"))
@@ -98,6 +100,9 @@ extension TakeMachine {
     private mutating func checkArmed(_ now: Timestamp<RigTime>) {
         guard phase == .arming, released == nil, !record.hosts.contains(where: { $0.phase == .arming }) else { return }
         deadlines[.arming] = nil
+        let conflicts = hardware.conflicts
+        for conflict in conflicts { note(isStrict ? .error : .warning, nil, "hosts \(conflict.text)") }
+        if isStrict, let first = conflicts.first { return abort("hosts \(first.text)", isRefusal: true, now) }
         let armed = record.hosts.filter { $0.phase == .armed }
         guard !armed.isEmpty else {
             return abort(record.hosts.compactMap(\.error).first ?? "no host took part", isRefusal: true, now)

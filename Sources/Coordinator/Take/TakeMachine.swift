@@ -12,10 +12,13 @@ package struct TakeFailure: Sendable, Hashable {
     package var text: String
     /// Nil when no answer came at all.
     package var code: Refusal.Code?
+    /// What is known of its streams; empty when nothing is.
+    package var streams: [StreamOutcome]
 
-    package init(_ text: String, code: Refusal.Code? = nil) {
+    package init(_ text: String, code: Refusal.Code? = nil, streams: [StreamOutcome] = []) {
         self.text = text
         self.code = code
+        self.streams = streams
     }
 }
 
@@ -93,6 +96,7 @@ package struct TakeMachine: Sendable {
     /// Since when a host isn't reachable.
     var lostSince: [HostID: Timestamp<RigTime>] = [:]
     var bounds: [HostID: Interval] = [:]
+    var hardware = SharedHardware()
     /// The take id that is being given back, to arm again with another leader.
     var released: UniqueID?
     var abortReason: (text: String, isRefusal: Bool)?

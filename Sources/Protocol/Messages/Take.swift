@@ -82,10 +82,13 @@ package struct StreamOutcome: Codable, Sendable, Hashable {
     package var stream: StreamDescription
     /// Nil when all is well; else one sentence with cause and cure.
     package var error: String?
+    /// A device that one host at most can have, wherever it is configured: its kind and address; nil for all others.
+    package var hardware: String?
 
-    package init(stream: StreamDescription, error: String? = nil) {
+    package init(stream: StreamDescription, error: String? = nil, hardware: String? = nil) {
         self.stream = stream
         self.error = error
+        self.hardware = hardware
     }
 }
 
