@@ -83,6 +83,8 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var adjustedStamps: Int64?
     /// The sound that is in a video beside its frames.
     package var sound: SoundRecord?
+    /// What was measured of the device's own clock over the take.
+    package var deviceClock: DeviceClockReport?
     /// Sentences for the operator.
     package var errors: [String]
 
@@ -137,6 +139,7 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case timestampSource = "timestamp_source"
         case adjustedStamps = "adjusted_stamps"
         case sound = "audio_track"
+        case deviceClock = "device_clock"
         case errors
     }
 }
