@@ -110,7 +110,8 @@ let package = Package(
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
-        tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests(
+            "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
