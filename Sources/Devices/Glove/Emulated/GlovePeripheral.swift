@@ -66,7 +66,9 @@ package final class GlovePeripheral: EmulatedPeripheral {
     package var name: String { script.advertisedName }
     package var advertising: [UInt8] { [] }
 
-    package func isAdvertising(at now: Timestamp<HostTime>) -> Bool { link == nil && now >= downUntil && !current.isDown }
+    package func isAdvertising(at now: Timestamp<HostTime>) -> Bool {
+        link == nil && now >= downUntil && !current.isDown
+    }
 
     package func connected(_ link: any PeripheralLink, at now: Timestamp<HostTime>) { self.link = link }
 
