@@ -64,9 +64,8 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        // Not getrusage: the type of its first argument is another one where glibc's module was built before ours.
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        return .milliseconds(Int64(time.tv_sec) * 1000) + .microseconds(Int64(time.tv_nsec) / 1000)
+        return Interval.milliseconds(Int64(time.tv_sec) * 1000) + .nanoseconds(Int64(time.tv_nsec))
     }
 }
