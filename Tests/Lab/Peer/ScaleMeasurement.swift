@@ -69,9 +69,8 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        // By clock_gettime: the type of RUSAGE_SELF depends on which module of C is seen first.
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        return Interval(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        return Interval.milliseconds(Int64(time.tv_sec) * 1000) + .nanoseconds(Int64(time.tv_nsec))
     }
 }
