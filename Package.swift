@@ -116,7 +116,7 @@ let package = Package(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
         tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
-        tests("IntegrationTests", ["Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
+        tests("IntegrationTests", ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
     ],
     swiftLanguageModes: [.v6]
 )
