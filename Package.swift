@@ -92,6 +92,10 @@ let package = Package(
             name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
 
+        .executableTarget(
+            name: "capture-benchmark", dependencies: ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing"],
+            path: "Benchmarks/capture-benchmark", swiftSettings: strict),
+
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
             name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],
@@ -112,8 +116,9 @@ let package = Package(
         tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
-        tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
-        tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests("EpisodeTests", ["Episode", "Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
+        tests(
+            "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
@@ -121,7 +126,7 @@ let package = Package(
             "AlignmentTests",
             ["Alignment", "AcousticScenes", "Acoustics", "Episode", "Platform", "Protocol", "Timing"]),
         tests("SyncServerTests", ["SyncServer", "Alignment", "Episode", "Platform", "Protocol", "Timing"]),
-        tests("IntegrationTests", ["Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
+        tests("IntegrationTests", ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
     ],
     swiftLanguageModes: [.v6]
 )

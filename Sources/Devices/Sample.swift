@@ -1,3 +1,4 @@
+package import Platform
 package import Timing
 
 /// One datum with the stamps that it came with.
@@ -6,7 +7,7 @@ package import Timing
 package struct Sample: Sendable {
     package enum Payload: Sendable {
         /// One video frame or access unit, in the encoding of the stream's description.
-        case frame([UInt8], isKey: Bool)
+        case frame(FrameBytes, isKey: Bool)
         /// Interleaved PCM; the stamp is that of the first sample frame.
         case audio([UInt8], frames: Int)
         /// One row of a sensor, in the order of its channels.
@@ -24,10 +25,12 @@ package struct Sample: Sendable {
     package var device: Timestamp<DeviceTime>?
     /// The driver's or the device's counter, unchanged; nil when there is none.
     package var sequence: Int64?
+    /// Silence that stands where nothing was captured, since the configuration asks for it.
+    package var isFilling: Bool
 
     package init(
         payload: Payload, capture: Timestamp<HostTime>, uncertainty: Interval, arrival: Timestamp<HostTime>,
-        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil
+        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil, isFilling: Bool = false
     ) {
         self.payload = payload
         self.capture = capture
@@ -35,5 +38,6 @@ package struct Sample: Sendable {
         self.arrival = arrival
         self.device = device
         self.sequence = sequence
+        self.isFilling = isFilling
     }
 }

@@ -27,7 +27,7 @@ internal import Timing
             ])
         }
         let witness = try TakeWitness(
-            records: records, clocks: clocks, preset: .ultrasonic,
+            records: records, clocks: clocks, spec: SoundStage.up,
             speakerDistances: [:]
         ).testify()
         return try #require(witness)

@@ -171,9 +171,9 @@ extension CaptureAgent {
     }
 
     private func openSpeaker(_ plan: TakePlan, limit: Interval) async {
-        guard let speaker = configuration.speaker, plan.role == .leader || plan.playsTurn == true, plan.chirp != .off,
-            speakerRate == nil
-        else { return }
+        let plays = plan.chirp != .off && (plan.role == .leader || plan.playsTurn == true)
+        let isNeeded = plays || (plan.role == .leader && (plan.countdown ?? 0) > 0)
+        guard let speaker = configuration.speaker, isNeeded, speakerRate == nil else { return }
         do {
             speakerRate = try await Patience.within(
                 limit, on: loop, { try await speaker.open() },

@@ -69,7 +69,7 @@ package struct Ear: Sendable {
             hearing = SoundHearing(source: source)
         }
 
-        mutating func begin(_ format: SoundFormat) {
+        mutating func begin(_ format: SoundFileFormat) {
             hearing.format = format
             let rate = Double(format.rate)
             usable = ear.specs.filter {

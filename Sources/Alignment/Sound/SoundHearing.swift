@@ -31,7 +31,7 @@ package struct HeardChirp: Sendable, Hashable {
 package struct SoundHearing: Sendable, Hashable {
     package var source: SoundSource
     /// Nil when there's no sound in the file.
-    package var format: SoundFormat?
+    package var format: SoundFileFormat?
     package var seconds: Double
     /// First and last instant of the sound, ns of the source's clock.
     package var span: ClosedRange<Int64>?

@@ -10,23 +10,24 @@ internal import Timing
 package struct TakeWitness {
     let records: [EpisodeRecord]
     let clocks: [HostID: ClockSeries]
-    let preset: ChirpPreset
+    /// The start chirp; nil when the take has none.
+    let spec: ChirpSpec?
     /// Metres between a host's speaker and its microphone.
     let speakerDistances: [HostID: Double]
     /// No two hosts of a rig are farther apart, metres: 14 m are 41 ms, so a lie of 50 ms shows also one way.
     static let farthest = 14.0
 
     package init(
-        records: [EpisodeRecord], clocks: [HostID: ClockSeries], preset: ChirpPreset,
+        records: [EpisodeRecord], clocks: [HostID: ClockSeries], spec: ChirpSpec?,
         speakerDistances: [HostID: Double] = [:]
     ) {
         (self.records, self.clocks) = (records, clocks)
-        (self.preset, self.speakerDistances) = (preset, speakerDistances)
+        (self.spec, self.speakerDistances) = (spec, speakerDistances)
     }
 
     /// Nil when the take has no chirps, or no host a microphone.
     package func testify() throws -> SoundWitness? {
-        guard let spec = preset.startSpec else { return nil }
+        guard let spec else { return nil }
         let sources = records.flatMap { SoundSource.microphones(of: $0) }
         guard !sources.isEmpty else { return nil }
         let ear = Ear(specs: [spec, spec.reversed])

@@ -42,7 +42,7 @@ package struct EpisodeSealer: Sendable {
             try AtomicFile.write(try rows.flatMap { try JSONText.encode($0) + [0x0A] }, to: clock)
         }
         let sealed = try EpisodeSealer.seal(
-            folder, plan(), primary: record.settings.primary, chirp: record.settings.chirp,
+            folder, plan(), primary: record.settings.primary, spec: record.settings.startSpec,
             speakerDistances: record.settings.speakerDistances ?? [:]
         ) { figures in
             figures.policy = record.settings.policy
@@ -57,7 +57,7 @@ package struct EpisodeSealer: Sendable {
     }
 
     private static func seal(
-        _ folder: String, _ plan: MergePlan, primary: String?, chirp: ChirpPreset?,
+        _ folder: String, _ plan: MergePlan, primary: String?, spec: ChirpSpec?,
         speakerDistances: [HostID: Double], _ complete: (inout VerdictFigures) -> Void
     ) throws -> SealResult {
         // What is being made anew isn't sealed meanwhile.
@@ -69,7 +69,7 @@ package struct EpisodeSealer: Sendable {
         complete(&figures)
         figures.add(
             try TakeWitness(
-                records: result.records, clocks: plan.clocks, preset: chirp ?? preset(result.records),
+                records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
                 speakerDistances: speakerDistances
             ).testify())
         let verdict = VerdictRules().judge(figures)
@@ -80,12 +80,9 @@ package struct EpisodeSealer: Sendable {
             verdict: verdict, hasRequest: result.request != nil, bytes: report.bytes, files: report.files)
     }
 
-    /// The preset whose chirps the hosts say that they played; `off` when they say of none.
-    private static func preset(_ records: [EpisodeRecord]) -> ChirpPreset {
-        let specs = records.flatMap(\.chirps).filter { $0.moment == .start }.compactMap(\.spec)
-        return ChirpPreset.allCases.first { preset in
-            preset.startSpec.map { usual in specs.contains { $0.isSameSweep(as: usual) } } ?? false
-        } ?? .off
+    /// The start chirp that the hosts say was played.
+    private static func spec(_ records: [EpisodeRecord]) -> ChirpSpec? {
+        records.flatMap(\.chirps).first { $0.moment == .start && $0.emitted != nil }?.spec
     }
 
     /// Makes the configured stream the primary one, if it is in the request.
@@ -154,7 +151,7 @@ package struct EpisodeSealer: Sendable {
             plan.participant = old.participant
             plan.leader = old.leader.flatMap { HostID(rawValue: $0) }
         }
-        return try seal(folder, plan, primary: nil, chirp: nil, speakerDistances: [:]) { _ in }
+        return try seal(folder, plan, primary: nil, spec: nil, speakerDistances: [:]) { _ in }
     }
 
     /// The last write: where it is, all the rest is whole and on the disk.

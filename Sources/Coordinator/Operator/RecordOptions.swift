@@ -18,7 +18,7 @@ package struct RecordOptions: Sendable {
             CommandOption("policy", value: "POLICY", help: "what absent hosts and streams do: strict, warn or allow"),
             CommandOption("hosts", value: "A,B", help: "only these hosts"),
             CommandOption("leader", value: "HOST", help: "the host that plays the chirps"),
-            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible or off"),
+            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible, custom (of rig.json5) or off"),
             CommandOption("one-way", help: "only the leader plays; the others don't answer in turn"),
             CommandOption("countdown", value: "SECONDS", help: "count down before the start"),
             CommandOption("wait", value: "SECONDS", help: "how long hosts are waited for (5)"),
@@ -36,6 +36,8 @@ package struct RecordOptions: Sendable {
     package var leader: HostID?
     package var chirp: ChirpPreset
     package var playsTurns: Bool
+    package var chirpSpec: ChirpSpec?
+    package var checksSound: Bool
     package var countdown: Int
     package var ingests: Bool
     package var json: Bool
@@ -60,6 +62,11 @@ package struct RecordOptions: Sendable {
         policy = try Self.word("policy", parsed) ?? rig.policy
         chirp = try Self.word("chirp", parsed) ?? rig.chirp
         playsTurns = rig.playsTurns && !parsed.has("one-way")
+        chirpSpec = rig.customChirp
+        guard chirp != .custom || chirpSpec != nil else {
+            throw Self.wrong("chirp", "custom", "ultrasonic, audible or off: rig.json5 has no 'custom_chirp'")
+        }
+        checksSound = rig.checksSound
         hosts = try Self.hosts(parsed)
         leader = rig.leader
         if let text = parsed.value("leader") {
@@ -121,13 +128,15 @@ package struct RecordOptions: Sendable {
     ) -> TakeSettings {
         var generator = SystemRandomNumberGenerator()
         let suffix = (0..<6).map { _ in String(Int.random(in: 0...15, using: &generator), radix: 16) }.joined()
-        return TakeSettings(
+        var settings = TakeSettings(
             session: session, episode: EpisodeID(unchecked: "ep_\(UTC(now).compact)_\(suffix)"), task: task,
             participant: participant, hosts: hosts, leader: leader ?? firstReady, isLeaderFixed: leader != nil,
-            primary: rig.primary, chirp: chirp, playsTurns: playsTurns,
+            primary: rig.primary, chirp: chirp, chirpSpec: chirp == .custom ? chirpSpec : nil, playsTurns: playsTurns,
             speakerDistances: Dictionary(
                 rig.hosts.compactMap { host in host.speakerDistance.map { (host.host, $0) } },
                 uniquingKeysWith: { first, _ in first }), policy: policy, duration: duration, countdown: countdown,
             reserveBytes: rig.reserveBytes, ingests: ingests, timing: rig.timing)
+        settings.checksSound = checksSound ? true : nil
+        return settings
     }
 }

@@ -93,6 +93,12 @@ extension SessionCoordinator {
         switch action {
         case .arm(let host):
             ask(host, .arm, .arm(settings.plan(for: host)), timeout: settings.timing.startTimeout + .seconds(4))
+        case .checkSound(let hosts):
+            // Unstructured: the take may be called off meanwhile.
+            Task {
+                let presets = [settings.chirp]
+                self.feed(.soundChecked(await self.checkSound(settings, hosts: hosts, presets: presets)))
+            }
         case .journal: await writeJournal()
         case .commit(let host, let start, let limit): commit(host, start, limit, settings)
         case .chirp(let host, let moment, let at): chirp(host, moment, at, settings)

@@ -163,6 +163,32 @@ extension TakeMachine {
 
     private mutating func allArmed(_ now: Timestamp<RigTime>) {
         record.phase = .armed
+        let canPlay = record[settings.leader]?.phase == .armed && record[settings.leader]?.arm?.canPlayChirps == true
+        guard settings.checksSound == true, settings.startSpec != nil, canPlay else { return awaitClocks(now) }
+        deadlines[.sound] = now + .seconds(12)
+        actions.append(.checkSound(record.hosts.filter { $0.phase == .armed }.map(\.host)))
+    }
+
+    // MARK: Sound
+
+    /// A microphone that doesn't hear is told and holds nothing up: the network's clock aligns its host.
+    mutating func soundChecked(_ findings: SoundFindings, _ now: Timestamp<RigTime>) {
+        guard phase == .armed, deadlines[.sound] != nil else { return }
+        deadlines[.sound] = nil
+        for (host, problems) in findings.problems.sorted(by: { $0.key < $1.key }) {
+            for problem in problems { note(.warning, host, problem) }
+        }
+        if let advice = findings.advice { note(.info, nil, advice) }
+        awaitClocks(now)
+    }
+
+    mutating func soundExpired(_ now: Timestamp<RigTime>) {
+        guard phase == .armed else { return }
+        note(.warning, nil, "the sound check took too long; the take goes on without it")
+        awaitClocks(now)
+    }
+
+    private mutating func awaitClocks(_ now: Timestamp<RigTime>) {
         deadlines[.clocks] = now + settings.timing.clockTimeout
         checkClocks(now, isLast: false)
     }

@@ -31,12 +31,12 @@ extension TakeMachine {
     static let turnPause = Interval.milliseconds(600)
 
     private var turnLength: Interval {
-        record.settings.chirp.startSpec.map { ChirpMoment.turn.length(of: $0) } ?? .zero
+        record.settings.startSpec.map { ChirpMoment.turn.length(of: $0) } ?? .zero
     }
 
     /// Gives each host its slot; those that don't fit before the end of the take have none.
     mutating func planTurns(after start: Timestamp<RigTime>) {
-        guard record.settings.playsTurns == true, let spec = record.settings.chirp.startSpec else { return }
+        guard record.settings.playsTurns == true, let spec = record.settings.startSpec else { return }
         let last = record.settings.duration.flatMap { duration in
             record.start.map { $0 + duration - Self.turnDistance - turnLength }
         }

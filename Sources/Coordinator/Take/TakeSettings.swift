@@ -23,6 +23,10 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package var playsTurns: Bool?
     /// Metres between a host's speaker and its microphone, where they are known.
     package var speakerDistances: [HostID: Double]?
+    /// The start chirp of the preset `custom`.
+    package var chirpSpec: ChirpSpec?
+    /// Whether the microphones are asked before T0 if they hear the leader; nil is no.
+    package var checksSound: Bool?
     package var policy: AbsencePolicy
     /// From T0 to the stop chirp; nil means until somebody stops it.
     package var duration: Interval?
@@ -36,8 +40,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package init(
         take: UniqueID = .random(), spareTake: UniqueID = .random(), session: SessionID, episode: EpisodeID,
         task: String = "", participant: String = "", hosts: [HostID], leader: HostID, isLeaderFixed: Bool = true,
-        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, playsTurns: Bool = false,
-        speakerDistances: [HostID: Double]? = nil, policy: AbsencePolicy = .strict,
+        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, chirpSpec: ChirpSpec? = nil,
+        playsTurns: Bool = false, speakerDistances: [HostID: Double]? = nil, policy: AbsencePolicy = .strict,
         duration: Interval? = nil, countdown: Int = 0, reserveBytes: Int64 = 0, ingests: Bool = true,
         timing: TakeTiming = TakeTiming()
     ) {
@@ -54,6 +58,7 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         self.chirp = chirp
         self.playsTurns = playsTurns
         self.speakerDistances = speakerDistances
+        self.chirpSpec = chirpSpec
         self.policy = policy
         self.duration = duration
         self.countdown = countdown
@@ -66,10 +71,16 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package func plan(for host: HostID) -> TakePlan {
         TakePlan(
             take: take, session: session, episode: episode, task: task, participant: participant,
-            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp,
-            playsTurn: playsTurns == true && host != leader ? true : nil, policy: policy,
+            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp, chirpSpec: chirpSpec,
+            playsTurn: playsTurns == true && host != leader ? true : nil, countdown: countdown > 0 ? countdown : nil,
+            policy: policy,
             reserveBytes: reserveBytes, startTimeout: timing.startTimeout, armTimeout: timing.armTimeout)
     }
+}
+
+extension TakeSettings {
+    /// The start chirp; nil when the take has none.
+    package var startSpec: ChirpSpec? { chirp == .custom ? chirpSpec : chirp.startSpec }
 }
 
 /// The lengths of time that a take is governed by.

@@ -3,7 +3,7 @@ internal import Platform
 internal import Protocol
 
 /// What the sound of a file is like.
-package struct SoundFormat: Sendable, Hashable {
+package struct SoundFileFormat: Sendable, Hashable {
     /// Nominal sample frames a second.
     package var rate: Int
     package var channels: Int
@@ -28,27 +28,27 @@ package enum SoundReader {
     /// - Throws: `SystemError`, `EpisodeError`, and what the bodies throw.
     @discardableResult
     package static func read(
-        _ path: String, begin: (SoundFormat) throws -> Void = { _ in }, _ body: (Int64, [Float]) throws -> Void
-    ) throws -> SoundFormat? {
+        _ path: String, begin: (SoundFileFormat) throws -> Void = { _ in }, _ body: (Int64, [Float]) throws -> Void
+    ) throws -> SoundFileFormat? {
         let head: [UInt8]
         do {
             let file = try FileDescriptor(path: path, flags: O_RDONLY)
             do throws(Errno) { head = try file.read(upTo: 12) } catch { throw SystemError(error, "reading \(path)") }
         }
         let form = head.count == 12 ? String(decoding: head[8...], as: UTF8.self) : ""
-        guard form == "WAVE" else { return try SoundTrack.open(path: path)?.read(begin, body) }
+        guard form == "WAVE" else { return try SoundDecoder.open(path: path)?.read(begin, body) }
         return try wav(path, begin, body)
     }
 
     private static func wav(
-        _ path: String, _ begin: (SoundFormat) throws -> Void, _ body: (Int64, [Float]) throws -> Void
-    ) throws -> SoundFormat? {
+        _ path: String, _ begin: (SoundFileFormat) throws -> Void, _ body: (Int64, [Float]) throws -> Void
+    ) throws -> SoundFileFormat? {
         let head = try WAVFile(path: path)
         guard let format = head.format, format.channels > 0, format.rate > 0 else {
             // 8 bits, A-law and the like: libavcodec knows them.
-            return try SoundTrack.open(path: path)?.read(begin, body)
+            return try SoundDecoder.open(path: path)?.read(begin, body)
         }
-        let sound = SoundFormat(
+        let sound = SoundFileFormat(
             rate: format.rate, channels: format.channels, codec: "pcm_\(format.encoding.rawValue.prefix(5))")
         try begin(sound)
         let file = try FileDescriptor(path: path, flags: O_RDONLY)

@@ -1,198 +1,230 @@
-internal import CAV
-internal import Protocol
+package import Protocol
+package import Timing
 
-/// The first audio track of a container, decoded by libavcodec; used by one thread.
+/// The sound of a video: a microphone's blocks laid along the video's time by their stamps, and encoded to AAC.
 ///
-/// Edit lists and an encoder's priming are taken into account: the places are those of the presentation times.
+/// Time begins with the first frame: what was heard before it is left out. The card's clock is led after host time by
+/// stretching, not by packets of other lengths: whoever decodes the track counts samples, and a minute of them must
+/// last a minute. Holes become silence, which is written down. Used by one thread, the video's writer.
 final class SoundTrack {
-    private var context: UnsafeMutablePointer<AVFormatContext>?
-    private var decoder: UnsafeMutablePointer<AVCodecContext>?
-    private let index: Int32
-    private let base: AVRational
+    private let feed: SoundFeed
+    private let encoder: AACEncoder
+    /// Output samples for an input sample.
+    private let ratio: Double
+    private var resampler: SincResampler
+    private var pacer = SoundPacer()
+    private var step: Double
+    /// Where a block that is only observed should end, and the length of the block before.
+    private var observedEnd: Timestamp<HostTime>?
+    private var lastLength = 0.0
+    private var origin: Timestamp<HostTime>?
+    private var pending: [[Float]]
+    /// Samples made since the origin.
+    private var made: Int64 = 0
+    /// Whether the resampler follows a block.
+    private var follows = false
+    private(set) var record: SoundRecord
+    /// Whether anything was heard; else the track is nothing but silence.
+    private(set) var hasHeard = false
+    /// How long a block is waited for before silence is put in its place.
+    private static let patience = Interval.seconds(10)
+    /// A few blocks of a card, in seconds.
+    private static let slack = 0.1
 
-    private init(
-        _ context: UnsafeMutablePointer<AVFormatContext>, _ decoder: UnsafeMutablePointer<AVCodecContext>,
-        index: Int32, base: AVRational
-    ) {
-        (self.context, self.decoder, self.index, self.base) = (context, decoder, index, base)
+    var format: SoundFormat { encoder.format }
+
+    /// `path` is that of the video, for messages.
+    init(path: String, feed: SoundFeed) throws {
+        self.feed = feed
+        let channels = min(2, feed.format.channels)
+        let rate = AACEncoder.rates.contains(feed.format.rate) ? feed.format.rate : 48_000
+        encoder = try AACEncoder(path: path, rate: rate, channels: channels)
+        ratio = Double(rate) / Double(max(1, feed.format.rate))
+        step = 1 / ratio
+        resampler = SincResampler(channels: channels, ratio: ratio)
+        pending = [[Float]](repeating: [], count: channels)
+        record = SoundRecord(
+            source: feed.source, rate: rate, channels: channels, bitRate: encoder.format.bitRate)
     }
 
-    /// Nil when there's no sound in it.
-    ///
-    /// - Throws: `EpisodeError` when the file or its codec can't be read.
-    static func open(path: String) throws -> SoundTrack? {
-        LibAV.prepare()
-        var context: UnsafeMutablePointer<AVFormatContext>?
-        let opened = avformat_open_input(&context, "file:\(path)", nil, nil)
-        guard opened >= 0, let input = context else {
-            throw EpisodeError(path, "libavformat can't read it: \(LibAV.text(opened))")
-        }
-        _ = avformat_find_stream_info(input, nil)
-        let index = av_find_best_stream(input, AVMEDIA_TYPE_AUDIO, -1, -1, nil, 0)
-        var failure: EpisodeError?
-        var decoder: UnsafeMutablePointer<AVCodecContext>?
-        if index >= 0, let stream = input.pointee.streams[Int(index)] {
-            (decoder, failure) = decoding(stream, path)
-        }
-        guard let decoder, let stream = input.pointee.streams[Int(index)] else {
-            avformat_close_input(&context)
-            if let failure { throw failure }
-            return nil
-        }
-        // Pictures are only in the way.
-        for other in 0..<Int(input.pointee.nb_streams) where other != Int(index) {
-            input.pointee.streams[other]?.pointee.discard = AVDISCARD_ALL
-        }
-        return SoundTrack(input, decoder, index: index, base: stream.pointee.time_base)
-    }
+    /// The first frame of the video was taken at an instant; nothing is encoded before this is known.
+    func begin(at origin: Timestamp<HostTime>) { if self.origin == nil { self.origin = origin } }
 
-    deinit {
-        var (decoder, context) = (decoder, context)
-        avcodec_free_context(&decoder)
-        avformat_close_input(&context)
-    }
-
-    private static func decoding(
-        _ stream: UnsafeMutablePointer<AVStream>, _ path: String
-    ) -> (UnsafeMutablePointer<AVCodecContext>?, EpisodeError?) {
-        guard let parameters = stream.pointee.codecpar else { return (nil, nil) }
-        guard let codec = avcodec_find_decoder(parameters.pointee.codec_id) else {
-            return (nil, EpisodeError(path, "its sound is of a kind that libavcodec can't decode here"))
-        }
-        var decoder = avcodec_alloc_context3(codec)
-        guard let made = decoder, avcodec_parameters_to_context(made, parameters) >= 0 else {
-            avcodec_free_context(&decoder)
-            return (nil, EpisodeError(path, "libavcodec has no memory"))
-        }
-        made.pointee.pkt_timebase = stream.pointee.time_base
-        let code = avcodec_open2(made, codec, nil)
-        guard code >= 0, made.pointee.sample_rate > 0, made.pointee.ch_layout.nb_channels > 0 else {
-            avcodec_free_context(&decoder)
-            return (nil, EpisodeError(path, "its sound can't be decoded: \(LibAV.text(code))"))
-        }
-        return (made, nil)
-    }
-
-    func read(
-        _ begin: (SoundFormat) throws -> Void, _ body: (Int64, [Float]) throws -> Void
-    ) throws -> SoundFormat? {
-        guard let decoder, let context, let packet = av_packet_alloc() else { return nil }
-        var ownedPacket: UnsafeMutablePointer<AVPacket>? = packet
-        defer { av_packet_free(&ownedPacket) }
-        guard let frame = av_frame_alloc() else { return nil }
-        var ownedFrame: UnsafeMutablePointer<AVFrame>? = frame
-        defer { av_frame_free(&ownedFrame) }
-        let rate = Int(decoder.pointee.sample_rate)
-        let name = avcodec_get_name(decoder.pointee.codec_id).map { String(cString: $0) } ?? ""
-        let format = SoundFormat(rate: rate, channels: Int(decoder.pointee.ch_layout.nb_channels), codec: name)
-        try begin(format)
-        var state = State(rate: rate, base: base)
-        while av_read_frame(context, packet) >= 0 {
-            defer { av_packet_unref(packet) }
-            guard packet.pointee.stream_index == index, packet.pointee.flags & AV_PKT_FLAG_CORRUPT == 0 else {
-                continue
-            }
-            // A packet that can't be decoded is a hole, which the stamps of the next one show.
-            guard avcodec_send_packet(decoder, packet) >= 0 else { continue }
-            while avcodec_receive_frame(decoder, frame) >= 0 { try state.take(frame, body) }
-        }
-        _ = avcodec_send_packet(decoder, nil)
-        while avcodec_receive_frame(decoder, frame) >= 0 { try state.take(frame, body) }
-        return format
-    }
-
-    /// Where in the file's time the next block belongs.
-    private struct State {
-        let rate: Int
-        let base: AVRational
-        var place: Int64?
-        var channel: Int?
-
-        mutating func take(_ frame: UnsafeMutablePointer<AVFrame>, _ body: (Int64, [Float]) throws -> Void) throws {
-            let count = Int(frame.pointee.nb_samples)
-            // A rate that changes within the file would need another time line.
-            guard count > 0, Int(frame.pointee.sample_rate) == rate else { return }
-            var here = place ?? 0
-            if frame.pointee.pts != cav_AV_NOPTS_VALUE {
-                let told = av_rescale_q(frame.pointee.pts, base, AVRational(num: 1, den: Int32(clamping: rate)))
-                guard told > Int64.min / 4, told < Int64.max / 4 else { return }
-                // Time bases of a millisecond round; that isn't a hole.
-                if let place {
-                    let hole = told - place
-                    let rounding = max(2, Int64(rate) / 500)
-                    if hole < -rounding { return }
-                    if hole > rounding {
-                        here = told
-                        if hole <= Int64(SoundReader.longestHole * rate) {
-                            try body(place, [Float](repeating: 0, count: Int(hole)))
-                        }
-                    }
-                } else {
-                    here = told
-                }
-            }
-            let channels = Int(frame.pointee.ch_layout.nb_channels)
-            let chosen = channel ?? ChannelChoice.loudest(of: channels) { SoundTrack.samples(frame, channel: $0) }
-            channel = chosen
-            let block = SoundTrack.samples(frame, channel: min(chosen, max(channels - 1, 0)))
-            if !block.isEmpty { try body(here, block) }
-            place = here + Int64(count)
-        }
-    }
-
-    private static func samples(_ frame: UnsafeMutablePointer<AVFrame>, channel: Int) -> [Float] {
-        let format = AVSampleFormat(rawValue: frame.pointee.format)
-        let count = Int(frame.pointee.nb_samples)
-        let channels = max(Int(frame.pointee.ch_layout.nb_channels), 1)
-        let isPlanar = av_sample_fmt_is_planar(format) == 1
-        guard let planes = frame.pointee.extended_data, let plane = planes[isPlanar ? channel : 0] else { return [] }
-        let (step, first) = isPlanar ? (1, 0) : (channels, channel)
-        func values<T>(_ type: T.Type, _ convert: (T) -> Float) -> [Float] {
-            let raw = UnsafeRawPointer(plane)
-            return (0..<count).map {
-                convert(
-                    raw.loadUnaligned(fromByteOffset: (first + $0 * step) * MemoryLayout<T>.stride, as: T.self))
+    /// Encodes what the microphone has delivered, while the video has come to `now`; `write` gets each packet.
+    func pump(now: Timestamp<HostTime>, write: (UnsafeRawBufferPointer) throws -> Void) throws {
+        guard let origin else { return }
+        for block in feed.take() {
+            if block.bytes.isEmpty {
+                observe(block)
+            } else {
+                try place(block, origin, write)
+                try encode(write)
             }
         }
-        switch format {
-        case AV_SAMPLE_FMT_FLT, AV_SAMPLE_FMT_FLTP: return values(Float.self) { $0.isFinite ? $0 : 0 }
-        case AV_SAMPLE_FMT_DBL, AV_SAMPLE_FMT_DBLP: return values(Double.self) { $0.isFinite ? Float($0) : 0 }
-        case AV_SAMPLE_FMT_S16, AV_SAMPLE_FMT_S16P: return values(Int16.self) { Float($0) / 0x8000 }
-        case AV_SAMPLE_FMT_S32, AV_SAMPLE_FMT_S32P: return values(Int32.self) { Float($0) / 0x8000_0000 }
-        case AV_SAMPLE_FMT_U8, AV_SAMPLE_FMT_U8P: return values(UInt8.self) { (Float($0) - 128) / 128 }
-        default: return []
+        // A microphone that says nothing: the silence grows with the video, not all at once when it comes back.
+        try beSilent(until: now - Self.patience, origin, write)
+    }
+
+    /// Encodes the rest; the track ends no earlier than the video, which lasts until `end`.
+    func finish(end: Timestamp<HostTime>, write: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try pump(now: end, write: write)
+        guard let origin else { return }
+        if follows { drainTail() }
+        follows = false
+        // A block that wasn't complete at the end is no silence.
+        if (end - origin).seconds - Double(made) / Double(encoder.format.rate) > Self.slack {
+            try beSilent(until: end, origin, write)
+        }
+        try encode(write)
+        if !pending[0].isEmpty { try encoder.encode(pending, write: write) }
+        try encoder.finish(write: write)
+        if hasHeard { record.skewPPM = (-pacer.skew * 1e7).rounded() / 10 }
+    }
+
+    private func beSilent(
+        until end: Timestamp<HostTime>, _ origin: Timestamp<HostTime>, _ write: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let wanted = ((end - origin).seconds * Double(encoder.format.rate)).rounded(.down)
+        let known = Double(made) + (follows ? max(0, resampler.ahead / step) : 0)
+        guard wanted < 1e15, wanted > known else { return }
+        try move(to: wanted, origin, write)
+        follows = false
+    }
+
+    // MARK: Placing
+
+    private func observe(_ block: SoundFeed.Block) {
+        let length = Double(block.frames) / Double(feed.format.rate)
+        // As if it were heard: it is led in the same way, so that the sound takes over in the middle of it.
+        if !block.isFresh, let end = observedEnd {
+            let error = (block.capture - end).seconds
+            if case .follow(let stretch) = pacer.judge(error: error, length: lastLength) {
+                observedEnd = end + .seconds(length * (1 + stretch))
+                lastLength = length
+                return
+            }
+        }
+        pacer.restart()
+        observedEnd = block.capture + .seconds(length * (1 + pacer.skew))
+        lastLength = length
+    }
+
+    private func place(
+        _ block: SoundFeed.Block, _ origin: Timestamp<HostTime>, _ write: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let rate = Double(encoder.format.rate)
+        let length = Double(block.frames) / Double(feed.format.rate)
+        let wanted = (block.capture - origin).seconds * rate
+        guard wanted.isFinite, abs(wanted) < 1e15, wanted + length * rate > Double(made) else { return }
+        hasHeard = true
+        defer { lastLength = length }
+        if follows, !block.isFresh {
+            let expected = Double(made) + resampler.ahead / step
+            if case .follow(let stretch) = pacer.judge(error: (wanted - expected) / rate, length: lastLength) {
+                step = 1 / (ratio * (1 + stretch))
+                return append(block)
+            }
+        }
+        // The first block behind those that were only observed has its place from all of them.
+        var place = wanted
+        if !follows, !block.isFresh, let end = observedEnd {
+            let error = (block.capture - end).seconds
+            if case .follow = pacer.judge(error: error, length: lastLength) {
+                place = (end - origin).seconds * rate
+            }
+        }
+        observedEnd = nil
+        try move(to: place, origin, write)
+        follows = true
+        if place == wanted { pacer.restart() }
+        step = 1 / (ratio * (1 + pacer.skew))
+        append(block)
+    }
+
+    /// Fills up with silence to where the next input sample is to be heard, and begins anew there.
+    private func move(
+        to wanted: Double, _ origin: Timestamp<HostTime>, _ write: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        if follows { drainTail() }
+        let (before, place) = (made, max(Int64(wanted.rounded(.up)), made))
+        while made < place {
+            let count = min(place - made, Int64(encoder.format.rate))
+            for channel in pending.indices { pending[channel].append(contentsOf: repeatElement(0, count: Int(count))) }
+            made += count
+            try encode(write)
+        }
+        resampler.restart(offset: (Double(place) - wanted) / ratio)
+        record.addSilence(
+            from: origin + .seconds(Double(before) / Double(encoder.format.rate)),
+            to: origin + .seconds(Double(place) / Double(encoder.format.rate)))
+    }
+
+    private func append(_ block: SoundFeed.Block) {
+        resampler.push(feed.format.floats(block.bytes, frames: block.frames, channels: pending.count))
+        made += Int64(resampler.pull(step: step, into: &pending))
+    }
+
+    /// What the resampler holds back is given out with silence behind it.
+    private func drainTail() {
+        let count = max(0, Int((resampler.ahead / step).rounded(.down)))
+        resampler.pushSilence(2 * resampler.reach)
+        made += Int64(resampler.pull(step: step, atMost: count, into: &pending))
+    }
+
+    private func encode(_ write: (UnsafeRawBufferPointer) throws -> Void) throws {
+        while pending[0].count >= AACEncoder.packetFrames {
+            try encoder.encode(pending, write: write)
+            for channel in pending.indices { pending[channel].removeFirst(AACEncoder.packetFrames) }
         }
     }
 }
 
-/// The presentation times of a file's first video track.
-package enum VideoTimes {
-    /// Ascending, in nanoseconds of the file's time line; nothing is decoded, and without video it is empty.
-    ///
-    /// - Throws: `EpisodeError` when libavformat can't read the file.
-    package static func read(_ path: String) throws -> [Int64] {
-        LibAV.prepare()
-        var context: UnsafeMutablePointer<AVFormatContext>?
-        let opened = avformat_open_input(&context, "file:\(path)", nil, nil)
-        guard opened >= 0, let input = context else {
-            throw EpisodeError(path, "libavformat can't read it: \(LibAV.text(opened))")
+/// What a manifest says of the sound in a video.
+package struct SoundRecord: Codable, Sendable, Hashable {
+    /// The stream of the microphone.
+    package var source: StreamID
+    package var codec = "aac"
+    package var rate: Int
+    package var channels: Int
+    /// Bits a second.
+    package var bitRate: Int
+    /// What the microphone's clock was found to be off by, positive when it runs fast; the track is stretched by it.
+    package var skewPPM: Double?
+    /// Where there's silence in the track because the microphone delivered nothing.
+    package var silences: [ManifestStream.Gap] = []
+    package var silenceCount: Int64 = 0
+    package var silenceLength = Interval.zero
+
+    init(source: StreamID, rate: Int, channels: Int, bitRate: Int) {
+        self.source = source
+        self.rate = rate
+        self.channels = channels
+        self.bitRate = bitRate
+    }
+
+    mutating func addSilence(from: Timestamp<HostTime>, to: Timestamp<HostTime>) {
+        if let last = silences.last, from - last.to < .milliseconds(1), silenceCount == silences.count {
+            // It went on.
+            silenceLength = silenceLength + (to - last.to)
+            silences[silences.count - 1].to = to
+            return
         }
-        defer { avformat_close_input(&context) }
-        let index = av_find_best_stream(input, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
-        guard index >= 0, let stream = input.pointee.streams[Int(index)], let packet = av_packet_alloc() else {
-            return []
-        }
-        var owned: UnsafeMutablePointer<AVPacket>? = packet
-        defer { av_packet_free(&owned) }
-        let unit = AVRational(num: 1, den: 1_000_000_000)
-        var times: [Int64] = []
-        while av_read_frame(input, packet) >= 0 {
-            defer { av_packet_unref(packet) }
-            guard packet.pointee.stream_index == index, packet.pointee.pts != cav_AV_NOPTS_VALUE,
-                packet.pointee.flags & (AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD) == 0
-            else { continue }
-            times.append(av_rescale_q(packet.pointee.pts, stream.pointee.time_base, unit))
-        }
-        return times.sorted()
+        guard to - from >= .milliseconds(1) else { return }
+        silenceCount += 1
+        silenceLength = silenceLength + (to - from)
+        guard silences.count < ManifestStream.gapLimit else { return }
+        silences.append(ManifestStream.Gap(from: from, to: to, cause: "the microphone delivered nothing"))
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case source = "stream_id"
+        case codec
+        case rate = "sample_rate"
+        case channels
+        case bitRate = "bit_rate"
+        case skewPPM = "skew_ppm"
+        case silences
+        case silenceCount = "silence_count"
+        case silenceLength = "silence_length_ns"
     }
 }

@@ -30,6 +30,10 @@ package struct TakePlan: Codable, Sendable, Hashable {
     package var chirp: ChirpPreset
     /// Whether this host plays a turn of its own; nil is no.
     package var playsTurn: Bool?
+    /// The start chirp of the preset `custom`.
+    package var chirpSpec: ChirpSpec?
+    /// Whole seconds that the leader counts down before T0 with a tick each; nil for none.
+    package var countdown: Int?
     package var policy: AbsencePolicy
     /// Free bytes below which the take isn't begun, and at which it is ended.
     package var reserveBytes: Int64
@@ -40,8 +44,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
 
     package init(
         take: UniqueID, session: SessionID, episode: EpisodeID, task: String, participant: String, role: HostRole,
-        leader: HostID, chirp: ChirpPreset, playsTurn: Bool? = nil, policy: AbsencePolicy, reserveBytes: Int64,
-        startTimeout: Interval, armTimeout: Interval
+        leader: HostID, chirp: ChirpPreset, chirpSpec: ChirpSpec? = nil, playsTurn: Bool? = nil, countdown: Int? = nil,
+        policy: AbsencePolicy, reserveBytes: Int64, startTimeout: Interval, armTimeout: Interval
     ) {
         self.take = take
         self.session = session
@@ -52,6 +56,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
         self.leader = leader
         self.chirp = chirp
         self.playsTurn = playsTurn
+        self.chirpSpec = chirpSpec
+        self.countdown = countdown
         self.policy = policy
         self.reserveBytes = reserveBytes
         self.startTimeout = startTimeout
@@ -59,12 +65,20 @@ package struct TakePlan: Codable, Sendable, Hashable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case take, session, episode, task, participant, role, leader, chirp, policy
+        case take, session, episode, task, participant, role, leader, chirp, countdown, policy
+        case chirpSpec = "chirp_spec"
         case playsTurn = "plays_turn"
         case reserveBytes = "reserve_bytes"
         case startTimeout = "start_timeout_ns"
         case armTimeout = "arm_timeout_ns"
     }
+}
+
+extension TakePlan {
+    /// The start chirp of the take; nil when it has none.
+    ///
+    /// The stop chirp is its reverse.
+    package var startSpec: ChirpSpec? { chirp == .custom ? chirpSpec : chirp.startSpec }
 }
 
 /// What became of one stream in a step of the take.

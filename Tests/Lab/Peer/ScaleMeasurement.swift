@@ -18,10 +18,15 @@ enum ScaleMeasurement {
         }
     }
 
+    /// What the probes' tasks share.
+    private final class Estimators: Sendable {
+        let all = Mutex([Int: ClockEstimator]())
+    }
+
     /// Probes all of them for a while, keeps a mapping of each as a coordinator does, and counts this process's CPU time
     /// once they have settled; true when it is within the goal.
     static func run(key: [UInt8], seconds: Int64, address: NetworkAddress, count: Int) async throws -> Bool {
-        let estimators = Mutex([Int: ClockEstimator]())
+        let estimators = Estimators()
         let probes = try (0..<count).map { number -> ClockProbe in
             guard let host = HostID(rawValue: "h\(number)") else { throw LabPeer.Usage() }
             return try ClockProbe(
@@ -33,7 +38,7 @@ enum ScaleMeasurement {
                 Task { await probe.run() },
                 Task {
                     for await burst in probe.bursts {
-                        estimators.withLock { all in
+                        estimators.all.withLock { all in
                             for exchange in burst { all[number, default: ClockEstimator()].add(exchange) }
                         }
                     }
@@ -46,11 +51,11 @@ enum ScaleMeasurement {
         for _ in 0..<seconds {
             try await Task.sleep(for: .seconds(1))
             // The table of the operator asks each second.
-            estimators.withLock { all in for one in all.values { _ = one.mapping(at: HostClock.rigNow) } }
+            estimators.all.withLock { all in for one in all.values { _ = one.mapping(at: HostClock.rigNow) } }
         }
         let percent = (cpuTime() - cpu).seconds / (HostClock.now - begin).seconds * 100
         for task in tasks { task.cancel() }
-        let bounds = estimators.withLock { all in
+        let bounds = estimators.all.withLock { all in
             all.values.compactMap { $0.mapping(at: HostClock.rigNow)?.bound.nanoseconds }.sorted()
         }
         StandardOutput.write(
@@ -64,10 +69,8 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
-        let seconds = Int64(usage.ru_utime.tv_sec) + Int64(usage.ru_stime.tv_sec)
-        return .milliseconds(seconds * 1000)
-            + .microseconds(Int64(usage.ru_utime.tv_usec) + Int64(usage.ru_stime.tv_usec))
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Interval.milliseconds(Int64(time.tv_sec) * 1000) + .nanoseconds(Int64(time.tv_nsec))
     }
 }
