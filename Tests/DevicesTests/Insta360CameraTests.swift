@@ -110,7 +110,7 @@ internal import Timing
         await rig.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `8.1/11 A stop without a path is a good stop`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `8.1 item 11: A stop without a path is a good stop`() async throws {
         let rig = try await Rig([.noPath])
         _ = try await rig.camera.open()
         _ = try await rig.camera.startClip()
@@ -135,7 +135,7 @@ internal import Timing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `8.1/10 The link is lost in the take: it is made again, and the camera stopped`()
+    func `8.1 item 10: The link is lost in the take: it is made again, and the camera stopped`()
         async throws
     {
         let rig = try await Rig([.disconnect(after: 0.2, seconds: 0.7)])
@@ -150,13 +150,13 @@ internal import Timing
     }
 
     @Test(
-        "8.1/21 Each refusal of its permission is told by name", .timeLimit(.minutes(1)),
+        "8.1 item 21: Each refusal of its permission is told by name", .timeLimit(.minutes(1)),
         arguments: [
             (CameraAuthorization.required, CameraAuthorization.timedOut, "in time"),
             (.required, .rejected, "rejected"), (.required, .connectedByOtherDevice, "another device"),
             (.rejected, .rejected, "rejected"), (.systemBusy, .systemBusy, "busy"),
             (.connectedByOtherDevice, .rejected, "another device"), (.pending, .rejected, "still waits"),
-        ])
+        ] as [(CameraAuthorization, CameraAuthorization, String)])
     func permission(_ first: CameraAuthorization, _ then: CameraAuthorization, _ words: String) async throws {
         let rig = try await Rig([.permission(first, then: then)])
         let error = await #expect(throws: DeviceError.self) { _ = try await rig.camera.open() }
@@ -170,7 +170,7 @@ internal import Timing
         await rig.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `8.1/14 Two streams never get one camera`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `8.1 item 14: Two streams never get one camera`() async throws {
         let claims = CameraClaims()
         let rig = try await Rig(claims: claims)
         _ = try await rig.camera.open()
@@ -183,7 +183,7 @@ internal import Timing
         await rig.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `8.1/17 Each of two cameras hears of its own end`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `8.1 item 17: Each of two cameras hears of its own end`() async throws {
         let claims = CameraClaims()
         let one = try await Rig(claims: claims)
         let two = try await Rig(claims: claims, stream: "ego")
@@ -214,7 +214,9 @@ internal import Timing
         await rig.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `8.1/9 A camera that isn't there is said to be so, by its name`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `8.1 item 9: A camera that isn't there is said to be so, by its name`()
+        async throws
+    {
         let folder = try TemporaryFolder()
         let camera = Rig.camera("unix:\(folder.path)/none.sock", "wrist", CameraClaims())
         let error = await #expect(throws: DeviceError.self) { _ = try await camera.open() }

@@ -122,11 +122,11 @@ internal import Timing
     }
 
     @Test(
-        "8.1/21 Each refusal has its name, and none is taken for a yes",
+        "8.1 item 21: Each refusal has its name, and none is taken for a yes",
         arguments: [
             ([0x08, 1], CameraAuthorization.granted), ([0x08, 2], .required), ([0x08, 3], .pending),
             ([0x08, 4], .rejected), ([0x08, 5], .timedOut), ([0x08, 9], .unknown), ([], .unknown), ([0x08], .unknown),
-        ])
+        ] as [([UInt8], CameraAuthorization)])
     func permission(_ body: [UInt8], _ expected: CameraAuthorization) {
         #expect(CameraAuthorization(check: body) == expected)
     }
@@ -170,7 +170,8 @@ internal import Timing
         #expect(machine.state == .bleDegraded)
     }
 
-    @Test func `8.1/16 While another camera holds the Wi-Fi it is kept awake every 8 s; the holder is left alone`() {
+    @Test
+    func `8.1 item 16: While another camera holds the Wi-Fi it is kept awake every 8 s; the holder is left alone`() {
         var machine = connected()
         _ = machine.handle(.wifi(.other), at: at(2))
         #expect(machine.state == .bleSuspended)
@@ -183,7 +184,7 @@ internal import Timing
         #expect(machine.state == .bleReady)
     }
 
-    @Test func `8.1/18 The same end told twice doesn't lengthen the pause`() {
+    @Test func `8.1 item 18: The same end told twice doesn't lengthen the pause`() {
         var machine = connected()
         _ = machine.handle(.disconnected("gone"), at: at(5))
         _ = machine.handle(.disconnected("gone"), at: at(5.1))
@@ -192,7 +193,7 @@ internal import Timing
         #expect(machine.deadline == at(5.5))
     }
 
-    @Test func `8.1/18 An end that was wanted is no loss`() {
+    @Test func `8.1 item 18: An end that was wanted is no loss`() {
         var machine = connected()
         #expect(machine.handle(.unwanted, at: at(5)).contains(.disconnect))
         _ = machine.handle(.disconnected("as asked"), at: at(6))
@@ -200,7 +201,7 @@ internal import Timing
         #expect(machine.deadline == nil)
     }
 
-    @Test func `8.1/19 Asking again begins with a short pause again`() {
+    @Test func `8.1 item 19: Asking again begins with a short pause again`() {
         var machine = connected()
         var now = 5.0
         for pause in [0.5, 1, 2, 4] {
@@ -217,7 +218,7 @@ internal import Timing
         #expect(machine.deadline == at(now + 0.5))
     }
 
-    @Test func `8.1/20 A camera that isn't there is lost in the end, and a person is asked to wake it`() {
+    @Test func `8.1 item 20: A camera that isn't there is lost in the end, and a person is asked to wake it`() {
         var machine = CameraLinkMachine()
         #expect(machine.handle(.wanted, at: at(0)).contains(.scan(.seconds(15))))
         #expect(machine.deadline == at(12))
