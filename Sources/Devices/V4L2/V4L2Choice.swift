@@ -17,6 +17,7 @@ package enum V4L2Choice {
         package var height = 720
         /// Frames a second.
         package var rate = 30.0
+        package var controls: [ControlWish] = []
 
         package init() {}
     }
