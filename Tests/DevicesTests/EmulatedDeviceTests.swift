@@ -21,7 +21,7 @@ internal import Timing
     static func code(_ sample: Sample, _ format: VideoFormat) -> PatternCode? {
         guard case .frame(let bytes, _) = sample.payload else { return nil }
         return PatternCode.read(
-            luma: bytes, width: format.width, height: format.height, bytesPerLine: format.bytesPerLine,
+            luma: bytes.array, width: format.width, height: format.height, bytesPerLine: format.bytesPerLine,
             step: format.encoding == .yuyv ? 2 : 1)
     }
 
@@ -66,7 +66,7 @@ internal import Timing
             for number in [0, 1, 77, Int64.max] {
                 let code = PatternCode(number: number, instant: 0x0123_4567_89ab_cdef)
                 let bytes = picture.draw(code)
-                #expect(PatternCode.read(luma: bytes, width: width, height: height, bytesPerLine: width) == code)
+                #expect(PatternCode.read(luma: bytes.array, width: width, height: height, bytesPerLine: width) == code)
             }
         }
         let grey = [UInt8](repeating: 128, count: 640 * 480)

@@ -193,7 +193,8 @@ package final class SampleRing: SampleSink {
     private static func size(_ entry: Entry) -> Int {
         guard case .sample(let sample) = entry else { return 128 }
         switch sample.payload {
-        case .frame(let bytes, _), .audio(let bytes, _): return bytes.count + 128
+        case .frame(let bytes, _): return bytes.count + 128
+        case .audio(let bytes, _): return bytes.count + 128
         case .values(let values): return values.count * 8 + 128
         }
     }

@@ -70,7 +70,7 @@ final class VideoStreamWriter: StreamWriter {
     func append(_ sample: Sample) throws -> Int64 {
         guard case .frame(let bytes, let isKey) = sample.payload else { return 0 }
         let frame = video.frames
-        guard try video.append(bytes, capture: sample.capture, isKey: isKey) else { return 0 }
+        guard try video.append(bytes.array, capture: sample.capture, isKey: isKey) else { return 0 }
         try stamps.append(
             frame: frame, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device)
         return 1
