@@ -32,7 +32,7 @@ package struct StreamEpoch: Sendable, Hashable {
     package var number: Int
     /// The stamp of its first sample.
     package var start: Timestamp<HostTime>
-    /// "it was plugged in again"
+    /// Why it began, in words.
     package var cause: String
     /// What is true of the stream from here on.
     package var description: StreamDescription

@@ -1,5 +1,6 @@
 internal import Devices
 internal import Episode
+internal import Platform
 internal import Protocol
 internal import Timing
 
@@ -14,6 +15,11 @@ protocol StreamWriter: AnyObject {
     /// Samples were lost before the next one.
     func interrupted()
 
+    /// The samples from here on are of this description; where the file can't hold them, the next one is begun.
+    func describe(_ description: StreamDescription) throws
+    /// The name of the file that is being written; nil for the usual one.
+    var currentFile: String? { get }
+
     /// Brings all to the disk.
     func sync() throws
     func finish() throws
@@ -27,6 +33,8 @@ protocol StreamWriter: AnyObject {
 
 extension StreamWriter {
     func interrupted() {}
+    func describe(_ description: StreamDescription) throws {}
+    var currentFile: String? { nil }
     var lastRefusal: String? { nil }
     var adjustedStamps: Int64? { nil }
 }
@@ -54,13 +62,20 @@ enum StreamWriters {
 
 /// `<id>.mp4` and `<id>.timestamps.jsonl`.
 final class VideoStreamWriter: StreamWriter {
-    private let video: VideoFileWriter
+    private var video: VideoFileWriter
     private let stamps: TimestampLog
+    private let folder: String
+    private var stream: StreamDescription
+    /// Of the files before this one.
+    private var (framesBefore, bytesBefore, adjustedBefore) = (Int64(0), Int64(0), Int64(0))
+    private var segment = 0
 
     init(_ stream: StreamDescription, _ format: VideoFormat, folder: String, clockDomain: String) throws {
         let stamps = try TimestampLog(
             path: "\(folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: clockDomain)
         self.stamps = stamps
+        self.folder = folder
+        self.stream = stream
         // No frame is ever on the disk without its stamp.
         video = try VideoFileWriter(
             path: "\(folder)/\(EpisodeLayout.video(stream.id))", format: format, nominalRate: stream.nominalRate ?? 30,
@@ -69,12 +84,46 @@ final class VideoStreamWriter: StreamWriter {
 
     func append(_ sample: Sample) throws -> Int64 {
         guard case .frame(let bytes, let isKey) = sample.payload else { return 0 }
-        let frame = video.frames
+        let frame = framesBefore + video.frames
         guard try video.append(bytes.array, capture: sample.capture, isKey: isKey) else { return 0 }
         try stamps.append(
-            frame: frame, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device)
+            frame: frame, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device,
+            extra: extra(sample))
         return 1
     }
+
+    /// Keys beside the documented ones: the driver's counter, what is wrong with the frame, and the file it is in.
+    private func extra(_ sample: Sample) -> [(String, JSONValue)] {
+        var extra: [(String, JSONValue)] = []
+        if let sequence = sample.sequence { extra.append(("sequence", .integer(sequence))) }
+        if !sample.flags.isEmpty { extra.append(("flags", .array(sample.flags.names.map { .string($0) }))) }
+        if segment > 0 { extra.append(("segment", .integer(Int64(segment)))) }
+        return extra
+    }
+
+    func describe(_ description: StreamDescription) throws {
+        guard let format = description.video, format != stream.video else {
+            stream = description
+            return
+        }
+        // A file in which nothing is yet is begun anew; one that has frames is ended, and the next one has the rest.
+        if video.frames == 0 {
+            try? video.finish()
+            try Files.remove("\(folder)/\(currentFile ?? EpisodeLayout.video(stream.id))")
+        } else {
+            try video.finish()
+            (framesBefore, bytesBefore) = (framesBefore + video.frames, bytesBefore + video.bytesWritten)
+            adjustedBefore += video.adjustedStamps
+            segment += 1
+        }
+        stream = description
+        let stamps = stamps
+        video = try VideoFileWriter(
+            path: "\(folder)/\(currentFile ?? EpisodeLayout.video(stream.id))", format: format,
+            nominalRate: description.nominalRate ?? 30, beforeFragment: { try stamps.flush() })
+    }
+
+    var currentFile: String? { segment == 0 ? nil : EpisodeLayout.videoSegment(stream.id, segment) }
 
     func sync() throws { try stamps.sync() }
 
@@ -85,9 +134,9 @@ final class VideoStreamWriter: StreamWriter {
         try stamps.finish()
     }
 
-    var bytesWritten: Int64 { video.bytesWritten + stamps.bytesWritten }
+    var bytesWritten: Int64 { bytesBefore + video.bytesWritten + stamps.bytesWritten }
     var lastRefusal: String? { video.lastRefusal }
-    var adjustedStamps: Int64? { video.adjustedStamps }
+    var adjustedStamps: Int64? { adjustedBefore + video.adjustedStamps }
 }
 
 /// `<id>.wav`, and `<id>.timestamps.jsonl` with a row every 100 ms and after each gap.

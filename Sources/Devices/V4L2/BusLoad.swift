@@ -6,7 +6,7 @@ internal import Synchronization
 enum BusLoad {
     private static let asked = Mutex<[Int: [String: Double]]>([:])
 
-    /// - Parameter megabytes: a second, at most; 0 when unknown.
+    /// A stream asks for so many megabytes a second, at most; 0 when unknown.
     static func take(_ bus: Int, _ stream: String, megabytes: Double) {
         asked.withLock { $0[bus, default: [:]][stream] = megabytes }
     }

@@ -97,7 +97,8 @@ package enum CameraControls {
     ) -> String {
         let state = got.map { "it is \(control.words($0))" } ?? "it can't be read"
         if isInactive {
-            return "control '\(control.name)' can't be \(control.words(asked)) while an automatic one governs it; \(state)"
+            return
+                "control '\(control.name)' can't be \(control.words(asked)) while an automatic one governs it; \(state)"
         }
         let why = refusal.map { " (\($0))" } ?? ""
         return "control '\(control.name)' was asked to be \(control.words(asked)) and isn't\(why); \(state)"

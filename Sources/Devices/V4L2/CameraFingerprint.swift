@@ -66,9 +66,7 @@ package enum CameraMove: Sendable, Hashable {
     case otherPort(from: String)
     case refused(cause: String)
 
-    /// - Parameters:
-    ///   - last: nil in the first take.
-    ///   - hasOwnSerial: whether no other attached camera has the serial number of `now`.
+    /// `last` is nil in the first take; `hasOwnSerial` is whether no other attached camera has the serial number of `now`.
     package init(last: CameraFingerprint?, now: CameraFingerprint, hasOwnSerial: Bool) {
         guard let last else {
             self = .same
@@ -76,7 +74,8 @@ package enum CameraMove: Sendable, Hashable {
         }
         if let old = last.serial, let new = now.serial, old != new {
             self = .refused(
-                cause: "in the last take this was the camera with serial number \(old), now it is \(new) (\(now.model))")
+                cause: "in the last take this was the camera with serial number \(old), now it is \(new) (\(now.model))"
+            )
         } else if last.model != now.model {
             self = .refused(cause: "in the last take this was '\(last.model)', now it is '\(now.model)'")
         } else if last.port == now.port {
@@ -85,7 +84,8 @@ package enum CameraMove: Sendable, Hashable {
             self = .otherPort(from: last.port)
         } else {
             self = .refused(
-                cause: "in the last take this was the camera in port \(last.port), now it is the one in \(now.port), and "
+                cause:
+                    "in the last take this was the camera in port \(last.port), now it is the one in \(now.port), and "
                     + "cameras without a serial number of their own can't be told apart")
         }
     }

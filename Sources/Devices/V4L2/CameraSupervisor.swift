@@ -65,7 +65,7 @@ package struct CameraSupervisor: Sendable {
 
     /// The stream is on, and its first frame has come.
     ///
-    /// - Parameter rate: frames a second; nil when unknown.
+    /// `rate` is in frames a second; nil when unknown.
     package init(rate: Double?, at now: Timestamp<HostTime>) {
         let period = rate.map { $0 > 0 && $0.isFinite ? Interval.seconds(1 / $0) : .zero } ?? .zero
         silence = max(Self.leastSilence, period * Self.silentPeriods)
@@ -137,13 +137,16 @@ package struct CameraSupervisor: Sendable {
         attempts.removeAll { now - $0 > Self.window }
         guard attempts.count < Self.restarts else {
             state = .failed
-            let since = interruption?.since ?? last
-            return actions + [
-                .fail("nothing came for \(Self.words(now - since)), and \(attempts.count) restarts didn't help: \(cause)")
-            ]
+            return actions + [.fail(failure(cause, now))]
         }
         attempts.append(now)
         return actions
+    }
+
+    private func failure(_ cause: String, _ now: Timestamp<HostTime>) -> String {
+        let silence = Self.words(now - (interruption?.since ?? last))
+        let tries = "nothing came for \(silence), and \(attempts.count) restarts didn't help"
+        return cause.hasPrefix("no frame came") ? "\(tries); unplug it and plug it in again" : "\(tries): \(cause)"
     }
 
     /// "3.2 s".

@@ -1,4 +1,5 @@
 internal import CV4L
+package import Platform
 package import Protocol
 package import Timing
 
@@ -44,6 +45,8 @@ package struct FrameIntake: Sendable {
     private var lost: Int64 = 0
     private var toldDamage = false
     private var toldCodec = false
+    /// After a break the frames up to the next key frame can't be decoded.
+    private var awaitsKey = false
 
     /// The stamp of the last sample that was handed over.
     package private(set) var lastCapture: Timestamp<HostTime>?
@@ -72,15 +75,14 @@ package struct FrameIntake: Sendable {
         next.epoch.cause = cause
         next.lastCapture = order
         next.lost = lost
+        next.awaitsKey = true
         self = next
     }
 
     // MARK: Buffers
 
-    /// - Parameters:
-    ///   - bytes: copied out of the buffer before it goes back to the driver.
-    ///   - now: the clocks when the buffer was taken.
-    package mutating func take(_ filled: V4L2Filled, bytes: [UInt8], at now: FrameStamper.Clocks) -> [Output] {
+    /// Takes one buffer: what it holds, copied out of it before it goes back to the driver, and the clocks at that time.
+    package mutating func take(_ filled: V4L2Filled, bytes: FrameBytes, at now: FrameStamper.Clocks) -> [Output] {
         var out: [Output] = []
         let buffer = BufferStamp(flags: filled.flags)
         let stamp = stamper.stamp(filled, at: now)
@@ -103,9 +105,16 @@ package struct FrameIntake: Sendable {
             flags.insert(.damaged)
             tellDamage("the camera sends damaged frames, which are kept and flagged", &out)
         }
+        let isKey = AccessUnit.isKey(bytes, encoding)
+        if awaitsKey, !isKey {
+            lost += 1
+            return out
+        }
+        awaitsKey = false
         if freeze.repeats(bytes) { flags.insert(.repeated) }
         if freeze.run == Self.freeze {
-            out.append(.event(.note("the picture stands still: \(Self.freeze) frames in a row are the same bit by bit")))
+            out.append(
+                .event(.note("the picture stands still: \(Self.freeze) frames in a row are the same bit by bit")))
         }
         if let finding = rate.next(stamp.capture, lost: lost) { out.append(.event(.note(Self.words(finding, shape)))) }
         if lost > 0 {
@@ -116,7 +125,7 @@ package struct FrameIntake: Sendable {
         out.append(
             .sample(
                 Sample(
-                    payload: .frame(bytes, isKey: AccessUnit.isKey(bytes, encoding)), capture: stamp.capture,
+                    payload: .frame(bytes, isKey: isKey), capture: stamp.capture,
                     uncertainty: stamp.uncertainty, arrival: now.monotonic, device: filled.stamp,
                     sequence: Int64(filled.sequence), flags: flags)))
         return out
@@ -158,7 +167,8 @@ package struct FrameIntake: Sendable {
         guard new != method else { return }
         method = new
         epoch.description.lossMethod = new
-        out.append(.event(.note("\(cause): lost frames are told by \(new == .interval ? "the distance of stamps" : "it")")))
+        out.append(
+            .event(.note("\(cause): lost frames are told by \(new == .interval ? "the distance of stamps" : "it")")))
         // A counter that has never counted is no change within the stretch, but what was true of it all along.
         if frames <= Int64(SequenceTracker.fewestRepeats) { announce(&out) } else { newEpoch(cause, at: capture, &out) }
     }
@@ -198,12 +208,12 @@ package struct FrameIntake: Sendable {
     // MARK: Bytes
 
     /// A compressed frame is kept whatever the driver says of it; a picture with too few bytes can't be encoded.
-    private func isUsable(_ filled: V4L2Filled, _ bytes: [UInt8], isMarked: Bool) -> Bool {
-        guard let whole = shape.wholeSize else { return !bytes.isEmpty }
+    private func isUsable(_ filled: V4L2Filled, _ bytes: FrameBytes, isMarked: Bool) -> Bool {
+        guard let whole = shape.wholeSize else { return bytes.count > 0 }
         return !isMarked && filled.bytesUsed >= whole && bytes.count >= whole
     }
 
-    private mutating func sniff(_ bytes: [UInt8], at capture: Timestamp<HostTime>, _ out: inout [Output]) {
+    private mutating func sniff(_ bytes: FrameBytes, at capture: Timestamp<HostTime>, _ out: inout [Output]) {
         guard !toldCodec, shape.wholeSize == nil, let said = epoch.description.video?.encoding,
             let found = CodecSniffer.encoding(of: bytes)
         else { return }

@@ -78,7 +78,8 @@ package struct FrameStamper: Sendable {
 
     package mutating func stamp(_ buffer: V4L2Filled, at now: Clocks) -> Stamp {
         let found = classify(buffer, now)
-        var result = Stamp(capture: now.monotonic, uncertainty: max(period, .milliseconds(10)), flags: [], source: found)
+        var result = Stamp(
+            capture: now.monotonic, uncertainty: max(period, .milliseconds(10)), flags: [], source: found)
         let repeats = found == .monotonic && lastDevice.map { buffer.stamp <= $0 } ?? false
         if found == .monotonic, !repeats {
             byDriver(buffer, now, &result)

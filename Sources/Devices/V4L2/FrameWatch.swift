@@ -1,3 +1,5 @@
+internal import Glibc
+package import Platform
 package import Protocol
 package import Timing
 
@@ -8,7 +10,9 @@ package import Timing
 package enum JPEGForm {
     private static let mostTrailing = 64
 
-    package static func isWhole(_ bytes: [UInt8]) -> Bool {
+    package static func isWhole(_ frame: FrameBytes) -> Bool { frame.withUnsafeBytes(isWhole) }
+
+    private static func isWhole(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count >= 4, bytes[0] == 0xFF, bytes[1] == 0xD8 else { return false }
         var end = bytes.count
         while end > 2, bytes[end - 1] == 0 { end -= 1 }
@@ -19,7 +23,7 @@ package enum JPEGForm {
 
 /// Finds pictures that are those of the frame before, bit by bit: a real sensor's noise never repeats.
 package struct FreezeWatch: Sendable {
-    private var last: [UInt8] = []
+    private var last: FrameBytes?
     /// Repetitions in a row.
     package private(set) var run: Int64 = 0
 
@@ -28,16 +32,21 @@ package struct FreezeWatch: Sendable {
     /// True when this frame is the last one again.
     ///
     /// It costs nothing where the lengths differ, as compressed frames' do, and little where the first bytes do.
-    package mutating func repeats(_ bytes: [UInt8]) -> Bool {
-        let same = !bytes.isEmpty && bytes.count == last.count && bytes == last
+    package mutating func repeats(_ bytes: FrameBytes) -> Bool {
+        let same = last.map { bytes.count > 0 && bytes.count == $0.count && Self.areEqual(bytes, $0) } ?? false
         run = same ? run + 1 : 0
         last = bytes
         return same
     }
 
-    package mutating func reset() {
-        last = []
-        run = 0
+    /// The corresponding C function is `memcmp`.
+    private static func areEqual(_ a: FrameBytes, _ b: FrameBytes) -> Bool {
+        a.withUnsafeBytes { a in
+            b.withUnsafeBytes { b in
+                guard let one = a.baseAddress, let two = b.baseAddress else { return false }
+                return memcmp(one, two, min(a.count, b.count)) == 0
+            }
+        }
     }
 }
 
@@ -60,7 +69,7 @@ package struct RateWatch: Sendable {
 
     package init(asked: Double) { self.asked = asked }
 
-    /// - Parameter lost: frames that are known to be lost before this one: they are no slow camera.
+    /// Takes a frame; `lost` ones before it are known, and are no slow camera.
     package mutating func next(_ capture: Timestamp<HostTime>, lost: Int64) -> Finding? {
         guard let begin, asked > 0 else {
             begin = capture
@@ -95,7 +104,9 @@ package struct RateWatch: Sendable {
 /// Pure.
 package enum CodecSniffer {
     /// Nil when the bytes don't tell.
-    package static func encoding(of bytes: [UInt8]) -> VideoFormat.Encoding? {
+    package static func encoding(of frame: FrameBytes) -> VideoFormat.Encoding? { frame.withUnsafeBytes(encoding) }
+
+    private static func encoding(of bytes: UnsafeRawBufferPointer) -> VideoFormat.Encoding? {
         if bytes.count >= 3, bytes[0] == 0xFF, bytes[1] == 0xD8, bytes[2] == 0xFF { return .mjpeg }
         var (avc, hevc) = (false, false)
         for header in headers(bytes) {
@@ -116,7 +127,7 @@ package enum CodecSniffer {
     }
 
     /// The two bytes after each start code, in the first 64 KiB: parameter sets come first.
-    private static func headers(_ bytes: [UInt8]) -> [(UInt8, UInt8)] {
+    private static func headers(_ bytes: UnsafeRawBufferPointer) -> [(UInt8, UInt8)] {
         var found: [(UInt8, UInt8)] = []
         var zeros = 0
         let count = min(bytes.count, 1 << 16)

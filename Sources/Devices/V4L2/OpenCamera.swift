@@ -23,9 +23,7 @@ struct OpenCamera {
 
     /// Opens a node and sets picture, rate, controls and buffers.
     ///
-    /// - Parameters:
-    ///   - nodes: all that are there, to tell this one from them.
-    ///   - notes: findings that were made on the way to this node.
+    /// All `nodes` that are there tell this one from them; `notes` are findings that were made on the way to it.
     init(
         _ node: CameraNode, among nodes: [CameraNode], for stream: StreamID, _ wish: V4L2Choice.Wish,
         notes: [String] = [], connect: V4L2Connect

@@ -162,7 +162,8 @@ package actor V4L2Camera: CaptureDevice {
         let last = options.memory?.camera(of: stream.rawValue, named: options.device)
         switch CameraMove(last: last, now: now, hasOwnSerial: now.hasOwnSerial(among: nodes)) {
         case .same: return nil
-        case .otherPort(let port): return "the camera is in another port than in the last take (\(port), now \(now.port))"
+        case .otherPort(let port):
+            return "the camera is in another port than in the last take (\(port), now \(now.port))"
         case .refused(let cause):
             throw CameraTrouble(
                 kind: .broken,
@@ -309,7 +310,8 @@ package actor V4L2Camera: CaptureDevice {
             feed(
                 .notReopened(
                     .gone,
-                    "\(stream): '\(node.card)' is in the port of the camera that was unplugged; plug that one in again"))
+                    "\(stream): '\(node.card)' is in the port of the camera that was unplugged; plug that one in again")
+            )
         case .back(let node):
             do throws(CameraTrouble) {
                 let camera = try OpenCamera(node, among: nodes, for: stream, options.wish, connect: machine.connect)
@@ -340,7 +342,9 @@ package actor V4L2Camera: CaptureDevice {
         guard run?.supervisor == nil else { return feed(.tick) }
         let silence = HostClock.now - begin
         let rate = camera?.shape.description.nominalRate
-        guard silence >= CameraSupervisor(rate: rate, at: begin).firstFrameLimit, let node = camera?.node else { return }
+        guard silence >= CameraSupervisor(rate: rate, at: begin).firstFrameLimit, let node = camera?.node else {
+            return
+        }
         broke(
             CameraTrouble(
                 kind: .broken,

@@ -38,24 +38,12 @@ package enum V4L2CameraKind: DeviceKind {
             case .bool(let flag): wishes.append(ControlWish(name, .number(flag ? 1 : 0)))
             case .string(let word): wishes.append(ControlWish(name, .word(word)))
             default:
-                throw reader.invalid("controls.\(name)", value, legal: "a whole number, true or false, or a menu's word")
+                throw reader.invalid(
+                    "controls.\(name)", value, legal: "a whole number, true or false, or a menu's word")
             }
         }
         return wishes
     }
 
-    package static func attached() -> [DeviceList.Attached] {
-        let nodes = CameraNodes.all()
-        return nodes.filter { $0.capturesVideo || $0.problem != nil }.map { node in
-            var entry = DeviceList.Attached(
-                kind: name, identity: node.identity(among: nodes), label: "\(node.card) (now \(node.path))",
-                abilities: [], problem: node.problem)
-            if let serial = node.serial { entry.label += ", serial \(serial)" }
-            if let port = try? V4L2Node(path: node.path) {
-                entry.abilities = V4L2Choice.abilities(port.offers())
-                port.close()
-            }
-            return entry
-        }
-    }
+    package static func attached() -> [DeviceList.Attached] { AttachedCameras.all() }
 }

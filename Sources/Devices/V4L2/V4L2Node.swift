@@ -83,12 +83,14 @@ package final class V4L2Node: V4L2Port {
     }
 
     package func value(of control: V4L2Control) throws(Errno) -> Int64 {
+        guard isOpen else { throw .noDevice }
         var value: Int64 = 0
         _ = try throwingErrno { cv4l_control(node, 0, control.id, control.kind == .wide ? 1 : 0, &value) }
         return value
     }
 
     package func set(_ control: V4L2Control, to value: Int64) throws(Errno) {
+        guard isOpen else { throw .noDevice }
         var value = value
         _ = try throwingErrno { cv4l_control(node, 1, control.id, control.kind == .wide ? 1 : 0, &value) }
     }
@@ -158,6 +160,8 @@ package final class V4L2Node: V4L2Port {
     // MARK: Inside
 
     private func control<T>(_ request: UInt, _ argument: inout T) throws(Errno) {
+        // The number of a closed descriptor may be another file's by now.
+        guard isOpen else { throw .noDevice }
         try withUnsafeMutablePointer(to: &argument) { pointer throws(Errno) in
             _ = try throwingErrno { ioctl(node, request, UnsafeMutableRawPointer(pointer)) }
         }
