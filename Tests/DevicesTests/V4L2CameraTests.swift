@@ -331,8 +331,8 @@ extension EmulatedCollector.Content {
         script.offers = [
             V4L2Offer(fourCC: FourCC(.yuyv), sizes: [size(640, 480, [30]), size(1920, 1080, [5])]),
             V4L2Offer(fourCC: FourCC(.mjpeg), sizes: [size(640, 480, [30]), size(1920, 1080, [15, 30])]),
-            // 'GREY', linux/videodev2.h.
-            V4L2Offer(fourCC: FourCC(rawValue: 0x5945_5247), sizes: []),
+            // 'Y16 ', linux/videodev2.h.
+            V4L2Offer(fourCC: FourCC(rawValue: 0x2036_3159), sizes: []),
         ]
         script.controls = [
             V4L2Control(
@@ -358,7 +358,7 @@ extension EmulatedCollector.Content {
         for part in [
             "\"node\":\"/dev/video4\"", "\"serial\":\"A1B2\"", "\"mbit_per_s\":480", "\"id\":\"046d:082d\"",
             "{\"format\":\"mjpeg\",\"fourcc\":\"MJPG\",\"sizes\":[{\"height\":480,\"rates\":[30],\"width\":640}",
-            "{\"fourcc\":\"GREY\",\"sizes\":[]}", "\"holders\":[\"process 712 (cheese)\"]",
+            "{\"fourcc\":\"Y16 \",\"sizes\":[]}", "\"holders\":[\"process 712 (cheese)\"]",
             "\"menu\":{\"0\":\"Disabled\",\"1\":\"50 Hz\",\"2\":\"60 Hz\"},\"min\":0,\"name\":\"power_line_frequency\"",
         ] {
             #expect(text.contains(part), "\(part) in \(text)")

@@ -214,10 +214,52 @@ internal import Timing
     }
 
     @Test func `What can't be recorded is never chosen`() {
-        // 'GREY', linux/videodev2.h.
-        let grey = V4L2Offer(fourCC: FourCC(rawValue: 0x5945_5247), sizes: [])
-        #expect(V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: [grey]) == nil)
-        #expect(grey.fourCC.description == "GREY")
+        // 'Y16 ', linux/videodev2.h.
+        let deep = V4L2Offer(fourCC: FourCC(rawValue: 0x2036_3159), sizes: [])
+        #expect(V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: [deep]) == nil)
+        #expect(deep.fourCC.description == "Y16 ")
+    }
+
+    @Test func `What must be arranged anew comes last, and has a word of its own`() {
+        let offers = RawArrangement.allCases.map { V4L2Offer(fourCC: $0.fourCC, sizes: []) }
+        #expect(offers.map(\.fourCC.description) == ["UYVY", "YVYU", "GREY", "NV21", "YV12", "RGB3", "BGR3"])
+        #expect(
+            V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: offers + [Self.offer(.yuyv, [])])?.description == "YUYV")
+        var wish = V4L2Choice.Wish()
+        wish.format = .grey
+        #expect(V4L2Choice.fourCC(for: wish, among: offers)?.description == "GREY")
+    }
+
+    struct Arranging: Sendable, CustomTestStringConvertible {
+        let arrangement: RawArrangement
+        var width = 2
+        var height = 2
+        let bytesPerLine: Int
+        let source: [UInt8]
+        let target: [UInt8]
+        var testDescription: String { "\(arrangement) \(width)x\(height)" }
+    }
+
+    /// Layouts of Linux's "Image Formats"; the colours by Rec. BT.601: white is 235 128 128, red 82 90 240.
+    @Test(arguments: [
+        Arranging(
+            arrangement: .uyvy, bytesPerLine: 4, source: [1, 2, 3, 4, 5, 6, 7, 8], target: [2, 1, 4, 3, 6, 5, 8, 7]),
+        Arranging(
+            arrangement: .yvyu, bytesPerLine: 4, source: [1, 2, 3, 4, 5, 6, 7, 8], target: [1, 4, 3, 2, 5, 8, 7, 6]),
+        Arranging(arrangement: .grey, bytesPerLine: 3, source: [1, 2, 0, 3, 4, 0], target: [1, 2, 3, 4, 128, 128]),
+        Arranging(arrangement: .nv21, bytesPerLine: 2, source: [1, 2, 3, 4, 5, 6], target: [1, 2, 3, 4, 6, 5]),
+        Arranging(arrangement: .yv12, bytesPerLine: 2, source: [1, 2, 3, 4, 5, 6], target: [1, 2, 3, 4, 6, 5]),
+        Arranging(
+            arrangement: .rgb24, bytesPerLine: 6, source: [UInt8](repeating: 255, count: 12),
+            target: [235, 235, 235, 235, 128, 128]),
+        Arranging(
+            arrangement: .bgr24, width: 1, height: 1, bytesPerLine: 3, source: [0, 0, 255], target: [82, 90, 240]),
+        Arranging(arrangement: .uyvy, bytesPerLine: 4, source: [1, 2, 3], target: []),
+    ])
+    func `Raw pictures are put into an order that the encoder takes`(_ row: Arranging) {
+        let picture = V4L2Picture(
+            fourCC: row.arrangement.fourCC, width: row.width, height: row.height, bytesPerLine: row.bytesPerLine)
+        #expect(row.arrangement.arrange(FrameBytes(row.source), picture).array == row.target)
     }
 
     private static func offer(_ encoding: VideoFormat.Encoding, _ sizes: [(Int, Int, [Double])]) -> V4L2Offer {

@@ -16,6 +16,9 @@ package struct AgentHome: Sendable, Hashable {
     /// Which camera each stream had in its last take.
     package var cameras: CameraMemory { CameraMemory(path: "\(path)/cameras.json") }
 
+    /// What these streams' names mean now is meant, or what all of them do.
+    package func acceptCameras(of streams: [String]?) throws { try cameras.forget(streams) }
+
     package func episode(_ id: EpisodeID) -> String { "\(episodes)/\(id)" }
 
     package func make() throws {

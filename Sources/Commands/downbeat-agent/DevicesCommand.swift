@@ -18,7 +18,7 @@ enum DevicesCommand {
     static func run(_ words: [String]) async -> ExitCode {
         await AgentArguments.run(syntax, words) { parsed in
             if let stream = parsed.value("accept") {
-                try AgentArguments.home(parsed).cameras.forget(stream == "all" ? nil : [stream])
+                try AgentArguments.home(parsed).acceptCameras(of: stream == "all" ? nil : [stream])
             }
             let configuration = try AgentArguments.configuration(parsed) ?? AgentArguments.bare(parsed)
             let list = try await AgentTasks.devices(configuration, home: AgentArguments.home(parsed))

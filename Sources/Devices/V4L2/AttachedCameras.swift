@@ -58,7 +58,7 @@ package enum AttachedCameras {
 
     private static func format(_ offer: V4L2Offer) -> AttachedCamera.Format {
         AttachedCamera.Format(
-            fourCC: "\(offer.fourCC)", format: offer.fourCC.encoding?.rawValue,
+            fourCC: "\(offer.fourCC)", format: offer.fourCC.word,
             sizes: offer.sizes.map { size in
                 AttachedCamera.Size(
                     width: size.width.lowerBound, height: size.height.lowerBound,
@@ -83,24 +83,24 @@ package enum AttachedCameras {
     /// What most takes want: the largest picture up to 1920x1080 that comes at 30 frames/s, compressed by the camera.
     private static func line(_ identity: String, _ node: CameraNode, _ offers: [V4L2Offer]) -> String? {
         let modes = offers.flatMap { offer -> [Mode] in
-            guard let encoding = offer.fourCC.encoding else { return [] }
-            return offer.sizes.map { Mode(encoding, $0) }
+            guard let word = offer.fourCC.word else { return [] }
+            return offer.sizes.map { Mode(word, $0) }
         }
         guard let best = modes.max(by: { $0.score.lexicographicallyPrecedes($1.score) }) else { return nil }
         let id = String(V4L2Control.name(of: "cam \(node.card)").prefix(40))
         let rate = V4L2Choice.rate(best.rate)
-        return "{ id: \"\(id)\", kind: \"v4l2\", device: \"\(identity)\", format: \"\(best.encoding.rawValue)\", "
+        return "{ id: \"\(id)\", kind: \"v4l2\", device: \"\(identity)\", format: \"\(best.format)\", "
             + "width: \(best.width), height: \(best.height), rate: \(rate) },"
     }
 
     private struct Mode {
-        let encoding: VideoFormat.Encoding
+        let format: String
         let width: Int
         let height: Int
         let rate: Double
 
-        init(_ encoding: VideoFormat.Encoding, _ size: V4L2Offer.Size) {
-            self.encoding = encoding
+        init(_ format: String, _ size: V4L2Offer.Size) {
+            self.format = format
             width = min(size.width.upperBound, max(size.width.lowerBound, 1920))
             height = min(size.height.upperBound, max(size.height.lowerBound, 1080))
             // The rate next to 30, which is what others' tools expect.
@@ -109,7 +109,7 @@ package enum AttachedCameras {
 
         /// Larger is better: fast enough, not too large, compressed, and then the size.
         var score: [Double] {
-            let isCompressed = encoding == .mjpeg ? 2.0 : encoding == .h264 || encoding == .hevc ? 1 : 0
+            let isCompressed = ["mjpeg": 3.0, "h264": 2, "hevc": 2, "nv12": 1, "yuyv": 1, "yuv420p": 1][format] ?? 0
             let pixels = Double(width) * Double(height)
             return [min(rate, 30), pixels <= 1920 * 1080 ? 1 : 0, min(pixels, 1920 * 1080), isCompressed]
         }

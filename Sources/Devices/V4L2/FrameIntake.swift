@@ -20,11 +20,16 @@ package struct FrameIntake: Sendable {
         package var wholeSize: Int?
         /// What was asked for, frames a second.
         package var askedRate: Double
+        /// The driver's picture, where it has to be arranged anew.
+        package var source: V4L2Picture?
 
-        package init(description: StreamDescription, wholeSize: Int?, askedRate: Double) {
+        package init(
+            description: StreamDescription, wholeSize: Int?, askedRate: Double, source: V4L2Picture? = nil
+        ) {
             self.description = description
             self.wholeSize = wholeSize
             self.askedRate = askedRate
+            self.source = source
         }
     }
 
@@ -99,6 +104,7 @@ package struct FrameIntake: Sendable {
             tellDamage("the driver hands over damaged frames, which are left out and counted as lost", &out)
             return out
         }
+        let bytes = arranged(bytes)
         sniff(bytes, at: stamp.capture, &out)
         let encoding = epoch.description.video?.encoding ?? .mjpeg
         if isMarked || (encoding == .mjpeg && !JPEGForm.isWhole(bytes)) {
@@ -211,6 +217,11 @@ package struct FrameIntake: Sendable {
     private func isUsable(_ filled: V4L2Filled, _ bytes: FrameBytes, isMarked: Bool) -> Bool {
         guard let whole = shape.wholeSize else { return bytes.count > 0 }
         return !isMarked && filled.bytesUsed >= whole && bytes.count >= whole
+    }
+
+    private func arranged(_ bytes: FrameBytes) -> FrameBytes {
+        guard let source = shape.source, let arrangement = RawArrangement(source.fourCC) else { return bytes }
+        return arrangement.arrange(bytes, source)
     }
 
     private mutating func sniff(_ bytes: FrameBytes, at capture: Timestamp<HostTime>, _ out: inout [Output]) {

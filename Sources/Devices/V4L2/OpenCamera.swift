@@ -66,7 +66,13 @@ struct OpenCamera {
             throw faults.trouble(error, .buffers)
         }
         guard buffers >= 2 else { throw faults.trouble(Errno(rawValue: ENOMEM), .buffers) }
-        let whole = Self.wholeSize(encoding, got)
+        let arrangement = RawArrangement(got.fourCC)
+        let whole = arrangement.map { $0.sourceSize(got) } ?? Self.wholeSize(encoding, got)
+        guard arrangement == nil || whole != nil else {
+            throw faults.refused(
+                "'\(node.card)' answers a row of \(got.bytesPerLine) bytes for \(got.width) pixels of \(got.fourCC)",
+                cure: "set 'format' to another one that `downbeat-agent devices` lists")
+        }
         let fingerprint = node.fingerprint
         hasOwnSerial = fingerprint.hasOwnSerial(among: nodes)
         differences = Self.differences(wish, got, rate) + controls.findings
@@ -78,24 +84,25 @@ struct OpenCamera {
         let stamp = BufferStamp(flags: flags)
         var description = StreamDescription(
             id: stream, kind: .video, deviceKind: V4L2CameraKind.name, deviceIdentity: node.identity(among: nodes),
-            label: "\(node.card), \(encoding.rawValue) \(got.width)x\(got.height)"
+            label: "\(node.card), \(got.fourCC.word ?? encoding.rawValue) \(got.width)x\(got.height)"
                 + (rate.map { " at \(V4L2Choice.rate($0)) frames/s" } ?? ""),
             nominalRate: rate,
             video: VideoFormat(
                 encoding: encoding, width: got.width, height: got.height,
-                bytesPerLine: whole == nil ? 0 : got.bytesPerLine),
+                bytesPerLine: whole == nil ? 0 : arrangement?.bytesPerLine(got) ?? got.bytesPerLine),
             capabilities: StreamCapabilities(
                 producesFile: true, supportsPreciseTimestamps: stamp.clock == .monotonic),
             timestampSource: stamp.promise.words(stamp.moment))
         description.lossMethod = .sequence
-        description.settings = Self.settings(wish, encoding, got, rate) + controls.settings
+        description.settings = Self.settings(wish, got, rate) + controls.settings
         description.findings = findings.isEmpty ? nil : findings
         self.port = port
         self.node = node
         self.fingerprint = fingerprint
         self.buffers = buffers
         self.stream = stream
-        shape = FrameIntake.Shape(description: description, wholeSize: whole, askedRate: wish.rate)
+        shape = FrameIntake.Shape(
+            description: description, wholeSize: whole, askedRate: wish.rate, source: arrangement == nil ? nil : got)
         let size = whole ?? got.sizeImage
         megabytes = rate.flatMap { size > 0 ? Double(size) * $0 / 1e6 : nil }
         if let usb = node.usb { BusLoad.take(usb.bus, stream.rawValue, megabytes: megabytes ?? 0) }
@@ -117,7 +124,7 @@ struct OpenCamera {
     ) throws(CameraTrouble) -> FourCC {
         let offers = port.offers()
         if let fourCC = V4L2Choice.fourCC(for: wish, among: offers) { return fourCC }
-        let names = offers.map { $0.fourCC.encoding?.rawValue ?? "\($0.fourCC)" }.joined(separator: ", ")
+        let names = offers.map { $0.fourCC.word ?? "\($0.fourCC)" }.joined(separator: ", ")
         throw faults.refused(
             wish.format == .auto
                 ? "'\(node.card)' offers no format that can be recorded (it has \(names))"
@@ -138,10 +145,10 @@ struct OpenCamera {
     // MARK: Asked against got
 
     private static func settings(
-        _ wish: V4L2Choice.Wish, _ encoding: VideoFormat.Encoding, _ got: V4L2Picture, _ rate: Double?
+        _ wish: V4L2Choice.Wish, _ got: V4L2Picture, _ rate: Double?
     ) -> [StreamSetting] {
         [
-            StreamSetting("format", asked: wish.format == .auto ? nil : wish.format.rawValue, got: encoding.rawValue),
+            StreamSetting("format", asked: wish.format == .auto ? nil : wish.format.rawValue, got: got.fourCC.word),
             StreamSetting("size", asked: "\(wish.width)x\(wish.height)", got: "\(got.width)x\(got.height)"),
             StreamSetting("rate", asked: V4L2Choice.rate(wish.rate), got: rate.map(V4L2Choice.rate)),
         ]
