@@ -240,7 +240,7 @@ internal import Timing
         var testDescription: String { "\(arrangement) \(width)x\(height)" }
     }
 
-    /// Layouts of Linux's "Image Formats"; the colours by Rec. BT.601: white is 235 128 128, red 82 90 240.
+    /// Layouts of Linux's "Image Formats"; the colours by ITU-R BT.601: white is 235 128 128, red 82 90 240.
     @Test(arguments: [
         Arranging(
             arrangement: .uyvy, bytesPerLine: 4, source: [1, 2, 3, 4, 5, 6, 7, 8], target: [2, 1, 4, 3, 6, 5, 8, 7]),

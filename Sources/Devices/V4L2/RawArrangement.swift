@@ -128,7 +128,7 @@ package enum RawArrangement: String, Sendable, CaseIterable {
         return [UInt8](source[..<luma]) + source[(luma + chroma)..<(luma + 2 * chroma)] + source[luma..<(luma + chroma)]
     }
 
-    /// Rec. ITU-R BT.601, 8 bits, 16 to 235, in units of 1/256; chroma from the first pixel of each four.
+    /// ITU-R BT.601 with 8 bits, 16 to 235, in units of 1/256; chroma from the first pixel of each four.
     private func colours(
         _ source: UnsafeRawBufferPointer, _ picture: V4L2Picture, red: Int, blue: Int
     ) -> [UInt8] {
