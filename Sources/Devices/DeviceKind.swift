@@ -24,6 +24,8 @@ package struct Surroundings: Sendable {
     package var air: AirPlace?
     /// Which cameras the last takes had; nil: nobody remembers.
     package var cameras: CameraMemory?
+    /// Of this agent: several streams are made of one glove.
+    package var gloves = GloveRegistry()
 
     package init(host: HostID, air: AirPlace? = nil, cameras: CameraMemory? = nil) {
         self.host = host
