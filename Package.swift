@@ -89,6 +89,10 @@ let package = Package(
             name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
 
+        .executableTarget(
+            name: "capture-benchmark", dependencies: ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing"],
+            path: "Benchmarks/capture-benchmark", swiftSettings: strict),
+
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
             name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],
@@ -105,7 +109,7 @@ let package = Package(
         tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
-        tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
+        tests("EpisodeTests", ["Episode", "Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",

@@ -57,7 +57,7 @@ internal import Timing
         let recorder = StreamRecorder(Self.id) { _ in }
         before(recorder.ring)
         try await recorder.prepare(
-            description, folder: folder.path, clockDomain: "left", start: Samples.at(10),
+            description, WriterPlace(folder: folder.path, clockDomain: "left"), start: Samples.at(10),
             stop: Samples.at(10 + seconds))
         feed(recorder.ring)
         return try #require(await recorder.finish())

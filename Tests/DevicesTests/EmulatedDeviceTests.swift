@@ -66,7 +66,7 @@ internal import Timing
             for number in [0, 1, 77, Int64.max] {
                 let code = PatternCode(number: number, instant: 0x0123_4567_89ab_cdef)
                 let bytes = picture.draw(code)
-                #expect(PatternCode.read(luma: bytes.array, width: width, height: height, bytesPerLine: width) == code)
+                #expect(PatternCode.read(luma: bytes, width: width, height: height, bytesPerLine: width) == code)
             }
         }
         let grey = [UInt8](repeating: 128, count: 640 * 480)

@@ -22,11 +22,15 @@ extension CaptureAgent {
             try await scribe.make(folder)
             try await store.save(TakeRecord(plan: plan, commit: commit, progress: .committed))
             let stop = machine.end?.at ?? commit.limit
-            for slot in slots where slot.stage == .running && slot.error == nil {
+            let inTake = slots.filter { $0.stage == .running && $0.error == nil && $0.description != nil }
+            let sound = SoundChoice.Pair(configuration.sound, among: inTake.compactMap(\.description))
+            for note in sound.notes { publish(.warning, take: plan.take, note) }
+            var place = WriterPlace(folder: folder, clockDomain: host.rawValue, longest: stop - commit.start)
+            for slot in inTake {
                 guard let description = slot.description else { continue }
                 slot.isInTake = true
-                try await slot.recorder.prepare(
-                    description, folder: folder, clockDomain: host.rawValue, start: commit.start, stop: stop)
+                place.sound = sound.involves(slot.stream) ? sound.feed : nil
+                try await slot.recorder.prepare(description, place, start: commit.start, stop: stop)
             }
         } catch let refusal as Refusal {
             failure = refusal
@@ -176,14 +180,21 @@ extension CaptureAgent {
 
     private func closeStreams() async -> [ManifestStream] {
         let loop = loop
-        return await withTaskGroup(of: (Int, ManifestStream?).self) { group in
-            for (index, slot) in slots.enumerated() where slot.isInTake {
+        // All the sound must be there before the video is closed that it is heard in.
+        await withTaskGroup(of: Void.self) { group in
+            for slot in slots where slot.isInTake {
                 let (recorder, device, stuck) = (slot.recorder, slot.device, slot.stuck)
                 group.addTask {
                     await recorder.awaitGate()
                     await Self.stop(device, stuck, loop: loop)
-                    return (index, await recorder.finish())
+                    await recorder.settle()
                 }
+            }
+        }
+        return await withTaskGroup(of: (Int, ManifestStream?).self) { group in
+            for (index, slot) in slots.enumerated() where slot.isInTake {
+                let recorder = slot.recorder
+                group.addTask { (index, await recorder.finish()) }
             }
             var entries: [ManifestStream] = []
             for await (index, entry) in group {

@@ -22,6 +22,8 @@ package struct AgentConfiguration: Sendable {
     /// Nil: this host plays no chirps.
     package var speaker: (any ChirpSpeaker)?
     package var air: AirPlace?
+    /// Whose sound is heard in which video.
+    package var sound = SoundChoice()
     /// Free bytes that are never used up, whatever the coordinator's own reserve is.
     package var reserveBytes: Int64 = Self.standardReserve
 
@@ -62,6 +64,7 @@ package struct AgentConfiguration: Sendable {
             self.speaker = try SpeakerKind.speaker(from: &speaker, in: surroundings)
         }
         devices = try Self.devices(&reader, in: surroundings)
+        sound = try SoundChoice(from: &reader, streams: devices.map(\.stream))
         try reader.finish()
     }
 

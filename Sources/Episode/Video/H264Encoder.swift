@@ -5,20 +5,25 @@ internal import Protocol
 ///
 /// Used by one thread.
 final class H264Encoder {
+    /// An encoded picture, valid during the call that it is given to.
+    struct Picture {
+        /// With start codes.
+        let bytes: UnsafeRawBufferPointer
+        let stamp: Int64
+        let isKey: Bool
+    }
+
     private let path: String
     private let pictures: PictureSource
     private let context: UnsafeMutablePointer<AVCodecContext>
     private let packet: UnsafeMutablePointer<AVPacket>
-    private let nominalStep: Int64
     private var lastKey: Int64?
     let track: VideoTrack
 
     /// Opens the encoder; `path` is that of the file, for messages.
-    init(path: String, format: VideoFormat, nominalRate: Double, nominalStep: Int64, quality: Int, threads: Int) throws
-    {
+    init(path: String, format: VideoFormat, nominalRate: Double, quality: Int, threads: Int) throws {
         LibAV.prepare()
         self.path = path
-        self.nominalStep = nominalStep
         pictures = try PictureSource(path: path, format: format)
         guard let codec = avcodec_find_encoder_by_name("libx264") else {
             throw EpisodeError(
@@ -81,10 +86,10 @@ final class H264Encoder {
     func objection(toBytes count: Int) -> String? { pictures.objection(toBytes: count) }
 
     /// Encodes one picture; `write` gets each packet that is ready.
-    func encode(_ bytes: [UInt8], stamp: Int64, write: (UnsafeMutablePointer<AVPacket>) throws -> Void) throws {
+    func encode(_ bytes: UnsafeRawBufferPointer, stamp: Int64, write: (Picture) throws -> Void) throws {
         let frame = try pictures.fill(bytes)
         frame.pointee.pts = stamp
-        let isKey = lastKey.map { stamp - $0 >= FragmentedMP4.fragmentTicks } ?? true
+        let isKey = lastKey.map { stamp - $0 >= FragmentWriter.fragmentTicks } ?? true
         frame.pointee.pict_type = isKey ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE
         if isKey { lastKey = stamp }
         let code = avcodec_send_frame(context, frame)
@@ -93,7 +98,7 @@ final class H264Encoder {
     }
 
     /// Gives out what the encoder still holds.
-    func finish(write: (UnsafeMutablePointer<AVPacket>) throws -> Void) throws {
+    func finish(write: (Picture) throws -> Void) throws {
         let code = avcodec_send_frame(context, nil)
         guard code >= 0 || code == cav_AVERROR_EOF else {
             throw EpisodeError(path, "libx264 couldn't end: \(LibAV.text(code))")
@@ -101,14 +106,16 @@ final class H264Encoder {
         try drain(write)
     }
 
-    private func drain(_ write: (UnsafeMutablePointer<AVPacket>) throws -> Void) throws {
+    private func drain(_ write: (Picture) throws -> Void) throws {
         while true {
             let code = avcodec_receive_packet(context, packet)
             if cav_is_again(code) != 0 || code == cav_AVERROR_EOF { return }
             guard code >= 0 else { throw EpisodeError(path, "libx264 failed: \(LibAV.text(code))") }
             defer { av_packet_unref(packet) }
-            packet.pointee.duration = nominalStep
-            try write(packet)
+            try write(
+                Picture(
+                    bytes: UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(0, packet.pointee.size))),
+                    stamp: packet.pointee.pts, isKey: packet.pointee.flags & AV_PKT_FLAG_KEY != 0))
         }
     }
 }

@@ -72,28 +72,26 @@ final class PictureSource {
     }
 
     /// The frame with the picture in it; valid until the next call.
-    func fill(_ bytes: [UInt8]) throws -> UnsafeMutablePointer<AVFrame> {
-        if let objection = objection(toBytes: bytes.count) { throw EpisodeError(path, objection) }
+    func fill(_ buffer: UnsafeRawBufferPointer) throws -> UnsafeMutablePointer<AVFrame> {
+        if let objection = objection(toBytes: buffer.count) { throw EpisodeError(path, objection) }
         let code = av_frame_make_writable(frame)
         guard code >= 0 else { throw EpisodeError(path, "libavutil has no memory: \(LibAV.text(code))") }
-        bytes.withUnsafeBufferPointer { buffer in
-            guard let source = buffer.baseAddress else { return }
-            let planes = frame.pointee.data
-            let strides = frame.pointee.linesize
-            let chroma = source + stride * format.height
-            switch format.encoding {
-            case .yuyv:
-                cav_scale_packed(scaler, source, Int32(stride), Int32(height), frame)
-            case .nv12:
-                av_image_copy_plane(planes.0, strides.0, source, Int32(stride), Int32(width), Int32(height))
-                av_image_copy_plane(planes.1, strides.1, chroma, Int32(stride), Int32(width), Int32(height / 2))
-            default:
-                let second = chroma + chromaStride * ((format.height + 1) / 2)
-                let (width, height) = (Int32(width / 2), Int32(height / 2))
-                av_image_copy_plane(planes.0, strides.0, source, Int32(stride), width * 2, height * 2)
-                av_image_copy_plane(planes.1, strides.1, chroma, Int32(chromaStride), width, height)
-                av_image_copy_plane(planes.2, strides.2, second, Int32(chromaStride), width, height)
-            }
+        guard let source = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return frame }
+        let planes = frame.pointee.data
+        let strides = frame.pointee.linesize
+        let chroma = source + stride * format.height
+        switch format.encoding {
+        case .yuyv:
+            cav_scale_packed(scaler, source, Int32(stride), Int32(height), frame)
+        case .nv12:
+            av_image_copy_plane(planes.0, strides.0, source, Int32(stride), Int32(width), Int32(height))
+            av_image_copy_plane(planes.1, strides.1, chroma, Int32(stride), Int32(width), Int32(height / 2))
+        default:
+            let second = chroma + chromaStride * ((format.height + 1) / 2)
+            let (width, height) = (Int32(width / 2), Int32(height / 2))
+            av_image_copy_plane(planes.0, strides.0, source, Int32(stride), width * 2, height * 2)
+            av_image_copy_plane(planes.1, strides.1, chroma, Int32(chromaStride), width, height)
+            av_image_copy_plane(planes.2, strides.2, second, Int32(chromaStride), width, height)
         }
         return frame
     }
