@@ -27,10 +27,13 @@ package struct Sample: Sendable {
     package var sequence: Int64?
     /// What is wrong with it.
     package var flags: SampleFlags
+    /// Silence that stands where nothing was captured, since the configuration asks for it.
+    package var isFilling: Bool
 
     package init(
         payload: Payload, capture: Timestamp<HostTime>, uncertainty: Interval, arrival: Timestamp<HostTime>,
-        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil, flags: SampleFlags = []
+        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil, flags: SampleFlags = [],
+        isFilling: Bool = false
     ) {
         self.payload = payload
         self.capture = capture
@@ -39,6 +42,7 @@ package struct Sample: Sendable {
         self.device = device
         self.sequence = sequence
         self.flags = flags
+        self.isFilling = isFilling
     }
 }
 

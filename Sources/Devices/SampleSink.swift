@@ -22,6 +22,8 @@ package enum DeviceEvent: Sendable, Hashable {
     case epoch(StreamEpoch)
     /// The device is gone or broken for good; no sample follows.
     case failed(String)
+    /// What was measured of the device's own clock; the last one counts.
+    case clock(DeviceClockReport)
     /// A fact for the log and the verdict.
     case note(String)
 }

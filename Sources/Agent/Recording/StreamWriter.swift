@@ -186,6 +186,7 @@ final class AudioStreamWriter: StreamWriter {
     private let format: AudioFormat
     private let feed: SoundFeed?
     private var lastRow: Timestamp<HostTime>?
+    private var isFilling = false
     private var level = AudioLevel()
 
     init(_ stream: StreamDescription, _ format: AudioFormat, _ place: WriterPlace) throws {
@@ -202,10 +203,14 @@ final class AudioStreamWriter: StreamWriter {
         try wav.append(bytes)
         feed?.push(bytes, frames: frames, capture: sample.capture)
         level.add(bytes, format.encoding)
+        // Silence that stands for a gap begins and ends with a row.
+        if sample.isFilling != isFilling { lastRow = nil }
+        isFilling = sample.isFilling
         if lastRow.map({ sample.capture - $0 >= Self.rowInterval }) ?? true {
             try stamps.append(
                 frame: before, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device,
-                extra: [("rms", .number(Self.rounded(level.rms))), ("peak", .number(Self.rounded(level.peak)))])
+                extra: [("rms", .number(Self.rounded(level.rms))), ("peak", .number(Self.rounded(level.peak)))]
+                    + (isFilling ? [("filled", .bool(true))] : []))
             lastRow = sample.capture
             level = AudioLevel()
         }

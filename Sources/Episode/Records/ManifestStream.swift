@@ -123,6 +123,8 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var adjustedStamps: Int64?
     /// The sound that is in a video beside its frames.
     package var sound: SoundRecord?
+    /// What was measured of the device's own clock over the take.
+    package var deviceClock: DeviceClockReport?
     /// Sentences for the operator.
     package var errors: [String]
 
@@ -180,6 +182,7 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case lossMethod = "loss_method"
         case epochs, flagged
         case sound = "audio_track"
+        case deviceClock = "device_clock"
         case errors
     }
 }
