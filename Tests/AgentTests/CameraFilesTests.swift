@@ -1,4 +1,5 @@
 internal import Devices
+internal import Episode
 internal import Foundation
 internal import Platform
 internal import Protocol
@@ -7,7 +8,6 @@ internal import Testing
 internal import Timing
 
 @testable internal import Agent
-@testable internal import Episode
 
 /// What cameras do wrong, down to the files: reports of our list by their numbers, read by ffprobe.
 @Suite(.timeLimit(.minutes(2))) struct CameraFilesTests {
@@ -83,12 +83,9 @@ internal import Timing
         let picture = try Self.jpeg(width: 64)
         var last = 0.0
         let entry = try await take(seconds: 10, in: folder) { ring in
-            var now = 10.0
-            for number in Int64(0)... {
-                guard now < 20 else { break }
-                ring.deliver(Self.frame(now, picture, number))
-                last = now
-                now += now < 15 ? Self.period : 2 * Self.period
+            for number in 0..<225 {
+                last = number < 150 ? 10 + Double(number) / 30 : 15 + Double(number - 150) / 15
+                ring.deliver(Self.frame(last, picture, Int64(number)))
             }
         }
         #expect(entry.dropped == 0)
@@ -203,7 +200,8 @@ internal import Timing
         #expect(
             rows.map { ($0["segment"] as? NSNumber)?.intValue ?? 0 } == Array(repeating: 0, count: 60)
                 + Array(repeating: 1, count: 60))
-        #expect(rows.map { ($0["sequence"] as? NSNumber)?.int64Value } == ((0..<60) + (0..<60)).map { Int64($0) })
+        #expect(
+            rows.map { ($0["sequence"] as? NSNumber)?.int64Value } == (Array(0..<60) + Array(0..<60)).map { Int64($0) })
     }
 
     @Test func `A format that the first frame corrects makes no second file`() async throws {
@@ -280,7 +278,8 @@ internal import Timing
         away.report(.gap(from: commit.start, to: commit.start + .milliseconds(500), cause: "unplugged"))
         away.deliver(at: commit.start + .milliseconds(500))
         #expect(try await events.wait(for: .streamRecovered).stream?.rawValue == "away")
-        try await fixture.ask(.stop(StopCommand(take: plan.take, stop: HostClock.now, reason: "duration")))
+        let stop = commit.start + .seconds(1)
+        try await fixture.ask(.stop(StopCommand(take: plan.take, stop: stop, reason: "duration")))
         let report = try #require(try await events.wait(for: .takeFinished).stop)
         #expect(report.streams.map(\.samples) == [10, 1])
         #expect(report.streams.map(\.dropped) == [0, 50])

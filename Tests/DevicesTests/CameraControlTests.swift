@@ -14,10 +14,6 @@ internal import Testing
     private static let time = V4L2Control(
         id: 0x009A_0902, title: "Exposure Time, Absolute", kind: .integer, range: 3...2047, fallback: 250)
 
-    private final class Calls {
-        var list: [String] = []
-    }
-
     private func camera(stubborn: [String: Int64] = [:], _ machine: inout ScriptedMachine) -> any V4L2Port {
         var script = DriverScript()
         script.controls = [Self.time, Self.priority, Self.auto]

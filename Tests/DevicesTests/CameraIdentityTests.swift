@@ -59,25 +59,25 @@ internal import Testing
         var testDescription: String { name }
     }
 
-    private static func print(_ serial: String?, _ port: String, _ model: String = "C920") -> CameraFingerprint {
+    private static func seen(_ serial: String?, _ port: String, _ model: String = "C920") -> CameraFingerprint {
         CameraFingerprint(serial: serial, port: port, model: model)
     }
 
     @Test(arguments: [
-        Move(name: "the first take", last: nil, now: print("A", "1"), refused: nil),
-        Move(name: "nothing changed", last: print("A", "1"), now: print("A", "1"), refused: nil),
-        Move(name: "the same camera in another port", last: print("A", "1"), now: print("A", "2"), refused: nil),
+        Move(name: "the first take", last: nil, now: seen("A", "1"), refused: nil),
+        Move(name: "nothing changed", last: seen("A", "1"), now: seen("A", "1"), refused: nil),
+        Move(name: "the same camera in another port", last: seen("A", "1"), now: seen("A", "2"), refused: nil),
         Move(
-            name: "its twin is in the port", last: print("A", "1"), now: print("B", "1"),
+            name: "its twin is in the port", last: seen("A", "1"), now: seen("B", "1"),
             refused: "serial number A, now it is B"),
         Move(
-            name: "another model is in the port", last: print(nil, "1"), now: print(nil, "1", "Brio"),
+            name: "another model is in the port", last: seen(nil, "1"), now: seen(nil, "1", "Brio"),
             refused: "was 'C920', now it is 'Brio'"),
         Move(
-            name: "a name that now means another port", last: print(nil, "1"), now: print(nil, "2"), own: false,
+            name: "a name that now means another port", last: seen(nil, "1"), now: seen(nil, "2"), own: false,
             refused: "can't be told apart"),
         Move(
-            name: "a serial number that all units share", last: print("X", "1"), now: print("X", "2"), own: false,
+            name: "a serial number that all units share", last: seen("X", "1"), now: seen("X", "2"), own: false,
             refused: "can't be told apart"),
     ])
     func `C1 #23 an identity that moved since the last take is refused`(_ row: Move) {

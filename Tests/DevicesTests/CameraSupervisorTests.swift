@@ -33,20 +33,20 @@ internal import Timing
     @Test func `D-6 a stall is told once, and the camera is back 2 s later`() {
         var supervisor = CameraSupervisor(rate: 30, at: Self.at(0))
         var decided = run(&supervisor, from: 0.1, to: 4) { $0 == .reopen ? .reopened : nil }
-        #expect(decided.map(\.0) == [1, 1, 3])
+        #expect(decided.map { $0.0 } == [1, 1, 3])
         #expect(
-            decided.map(\.1) == [
+            decided.map { $0.1 } == [
                 .close, .interrupted(since: Self.at(0), cause: "no frame came for 1.0 s"), .reopen,
             ])
         decided = supervisor.handle(.frame, at: Self.at(4.1)).map { (4.1, $0) }
-        #expect(decided.map(\.1) == [.resumed(since: Self.at(0), cause: "no frame came for 1.0 s")])
+        #expect(decided.map { $0.1 } == [.resumed(since: Self.at(0), cause: "no frame came for 1.0 s")])
         #expect(supervisor.openGap == nil)
     }
 
     @Test func `D-6 D-7 a stall for good is given up after three restarts, with its length`() {
         var supervisor = CameraSupervisor(rate: 30, at: Self.at(0))
         let decided = run(&supervisor, from: 0.1, to: 100) { $0 == .reopen ? .reopened : nil }
-        let reopened = decided.filter { $0.1 == .reopen }.map(\.0)
+        let reopened = decided.filter { $0.1 == .reopen }.map { $0.0 }
         // 1 s of silence and 2 s of rest, then three times 3 s for a first frame and 2 s of rest.
         #expect(reopened == [3, 8, 13])
         #expect(zip(reopened, reopened.dropFirst()).allSatisfy { $1 - $0 >= 2 })

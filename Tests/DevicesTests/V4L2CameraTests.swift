@@ -12,8 +12,15 @@ extension EmulatedCollector.Content {
     fileprivate var interruptions: [String] {
         events.compactMap { if case .interrupted(_, let cause) = $0 { cause } else { nil } }
     }
-    fileprivate var gaps: [(from: Timestamp<HostTime>, to: Timestamp<HostTime>, cause: String)] {
-        events.compactMap { if case .gap(let from, let to, let cause) = $0 { (from, to, cause) } else { nil } }
+    fileprivate struct Gap {
+        let from: Timestamp<HostTime>
+        let to: Timestamp<HostTime>
+        let cause: String
+    }
+    fileprivate var gaps: [Gap] {
+        events.compactMap { event -> Gap? in
+            if case .gap(let from, let to, let cause) = event { Gap(from: from, to: to, cause: cause) } else { nil }
+        }
     }
     fileprivate var epochs: [StreamEpoch] {
         events.compactMap { if case .epoch(let epoch) = $0 { epoch } else { nil } }
@@ -72,7 +79,8 @@ extension EmulatedCollector.Content {
         let camera = V4L2Camera(id, options, machine: machine.machine)
         async let opened = camera.open()
         machine.nodes = [ScriptedCamera.node]
-        #expect(try await opened.deviceIdentity == "script:0")
+        let description = try await opened
+        #expect(description.deviceIdentity == "script:0")
         await camera.close()
     }
 
@@ -193,6 +201,8 @@ extension EmulatedCollector.Content {
         let sink = EmulatedCollector()
         try await camera.start(sink)
         _ = await sink.wait { !$0.interruptions.isEmpty }
+        // The length of the gap: longer than a frame.
+        try await Task.sleep(for: .milliseconds(50))
         machine.plug([again])
         let content = await sink.wait(forSamples: 10)
         await camera.close()
@@ -222,6 +232,8 @@ extension EmulatedCollector.Content {
         try await camera.start(sink)
         machine.nodes = []
         _ = await sink.wait { !$0.interruptions.isEmpty }
+        // The length of the gap: longer than a frame.
+        try await Task.sleep(for: .milliseconds(50))
         await camera.stop()
         let gap = try #require(sink.content.gaps.first)
         #expect(gap.from == sink.content.samples[4].capture + .nanoseconds(33_333_333))

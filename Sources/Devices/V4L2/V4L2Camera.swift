@@ -127,7 +127,8 @@ package actor V4L2Camera: CaptureDevice {
         }
         let now = HostClock.now
         for event in ending.intake.rest(at: now) { ending.sink.report(event) }
-        if let gap = ending.supervisor?.openGap, let last = ending.intake.lastCapture {
+        if let gap = ending.supervisor?.openGap, let last = ending.intake.lastCapture, last + ending.intake.period < now
+        {
             ending.sink.report(.gap(from: last + ending.intake.period, to: now, cause: gap))
         }
         finishStart(with: CancellationError())
