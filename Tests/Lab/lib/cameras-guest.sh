@@ -44,7 +44,7 @@ for ((i = 0; i < 100; i++)); do [ -S /run/dbus/system_bus_socket ] && break; sle
 avahi-daemon --no-rlimits --no-chroot -f /run/avahi.conf >/out/guest-avahi.log 2>&1 &
 for ((i = 0; i < 100; i++)); do grep -q 'startup complete' /out/guest-avahi.log && break; sleep 0.2; done
 
-export PATH=$LAB_ROOT/.build/release:$PATH DOWNBEAT_HOME=/out/agent DOWNBEAT_CONFIG=/out/agent.json5
+export PATH=$LAB_ROOT/.build/$LAB_BUILD:$PATH DOWNBEAT_HOME=/out/agent DOWNBEAT_CONFIG=/out/agent.json5
 downbeat-agent devices
 downbeat-agent devices --json >/out/devices.json
 : >/out/network
