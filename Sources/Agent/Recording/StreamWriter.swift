@@ -57,6 +57,8 @@ package struct WriterPlace: Sendable {
     package var longest: Interval
     /// For a video what is to be heard in it, for a microphone where else its sound goes.
     package var sound: SoundFeed?
+    /// How pictures are encoded that a camera hasn't compressed.
+    package var encoding = VideoFileWriter.Encoding()
 
     package init(folder: String, clockDomain: String, longest: Interval = .seconds(600), sound: SoundFeed? = nil) {
         self.place = place
@@ -108,7 +110,7 @@ final class VideoStreamWriter: StreamWriter {
         // No frame is ever on the disk without its stamp.
         video = try VideoFileWriter(
             path: "\(place.folder)/\(EpisodeLayout.video(stream.id))", format: format,
-            nominalRate: stream.nominalRate ?? 30, longest: place.longest, sound: place.sound,
+            nominalRate: stream.nominalRate ?? 30, encoding: place.encoding, longest: place.longest, sound: place.sound,
             beforeFragment: { try stamps.flush() })
     }
 

@@ -6,6 +6,7 @@ final class PictureSource {
     private let path: String
     private let format: VideoFormat
     private let stride: Int
+    private let isRepacked: Bool
     private let frame: UnsafeMutablePointer<AVFrame>
     private var scaler: OpaquePointer?
     /// Of the encoded picture: even numbers; an odd last column or row of the source is cut off.
@@ -13,7 +14,8 @@ final class PictureSource {
     let height: Int
     let pixelFormat: AVPixelFormat
 
-    init(path: String, format: VideoFormat) throws {
+    /// `onlyNV12`: what graphics processors take.
+    init(path: String, format: VideoFormat, onlyNV12: Bool = false) throws {
         guard (2...16_384).contains(format.width), (2...16_384).contains(format.height) else {
             throw EpisodeError(path, "a picture of \(format.width)×\(format.height) can't be encoded")
         }
@@ -27,11 +29,12 @@ final class PictureSource {
         width = format.width & ~1
         height = format.height & ~1
         switch format.encoding {
-        case .yuyv, .yuv420p: pixelFormat = AV_PIX_FMT_YUV420P
+        case .yuyv, .yuv420p: pixelFormat = onlyNV12 ? AV_PIX_FMT_NV12 : AV_PIX_FMT_YUV420P
         case .nv12: pixelFormat = AV_PIX_FMT_NV12
         case .mjpeg, .h264, .hevc:
             throw EpisodeError(path, "\(format.encoding.rawValue) isn't a raw picture")
         }
+        isRepacked = format.encoding == .yuyv || (onlyNV12 && format.encoding == .yuv420p)
         guard let frame = av_frame_alloc() else { throw EpisodeError(path, "libavutil has no memory") }
         self.frame = frame
         frame.pointee.width = Int32(width)
@@ -40,12 +43,12 @@ final class PictureSource {
         frame.pointee.color_range = AVCOL_RANGE_MPEG
         let code = av_frame_get_buffer(frame, 0)
         guard code >= 0 else { throw EpisodeError(path, "libavutil has no memory: \(LibAV.text(code))") }
-        guard format.encoding == .yuyv else { return }
+        guard isRepacked else { return }
         // Equal sizes: swscale then has a direct routine, and the filter is not used.
         scaler = sws_getContext(
-            Int32(width), Int32(height), AV_PIX_FMT_YUYV422, Int32(width), Int32(height), AV_PIX_FMT_YUV420P,
-            SWS_FAST_BILINEAR, nil, nil, nil)
-        guard scaler != nil else { throw EpisodeError(path, "swscale can't convert YUYV") }
+            Int32(width), Int32(height), format.encoding == .yuyv ? AV_PIX_FMT_YUYV422 : AV_PIX_FMT_YUV420P,
+            Int32(width), Int32(height), pixelFormat, SWS_FAST_BILINEAR, nil, nil, nil)
+        guard scaler != nil else { throw EpisodeError(path, "swscale can't convert \(format.encoding.rawValue)") }
     }
 
     deinit {
@@ -86,6 +89,10 @@ final class PictureSource {
         case .nv12:
             av_image_copy_plane(planes.0, strides.0, source, Int32(stride), Int32(width), Int32(height))
             av_image_copy_plane(planes.1, strides.1, chroma, Int32(stride), Int32(width), Int32(height / 2))
+        case .yuv420p where isRepacked:
+            let second = chroma + chromaStride * ((format.height + 1) / 2)
+            cav_scale_planes(
+                scaler, source, chroma, second, Int32(stride), Int32(chromaStride), Int32(height), frame)
         default:
             let second = chroma + chromaStride * ((format.height + 1) / 2)
             let (width, height) = (Int32(width / 2), Int32(height / 2))

@@ -16,10 +16,20 @@ package final class VideoFileWriter {
         package var quality: Int
         /// 0 lets the encoder choose by the number of cores.
         package var threads: Int
+        package var engine: Engine
 
-        package init(quality: Int = 21, threads: Int = 0) {
+        package init(quality: Int = 21, threads: Int = 0, engine: Engine = .software) {
             self.quality = quality
             self.threads = threads
+            self.engine = engine
+        }
+
+        /// Who encodes.
+        package enum Engine: String, Sendable, CaseIterable {
+            /// libx264, on every machine the same.
+            case software
+            /// The graphics processor by VA-API, and libx264 where it can't.
+            case vaapi
         }
     }
 
@@ -89,8 +99,19 @@ package final class VideoFileWriter {
         // Before the file: a missing encoder leaves no empty file behind.
         switch format.encoding {
         case .yuyv, .nv12, .yuv420p:
-            encoder = try H264Encoder(
-                path: path, format: format, nominalRate: rate, quality: encoding.quality, threads: encoding.threads)
+            func open(onGraphics: Bool) throws -> H264Encoder {
+                try H264Encoder(
+                    path: path, format: format, nominalRate: rate, quality: encoding.quality,
+                    threads: encoding.threads, onGraphics: onGraphics)
+            }
+            if encoding.engine == .vaapi {
+                do { encoder = try open(onGraphics: true) } catch {
+                    notes.append("the processor encodes the video, not a graphics device: \(error)")
+                    encoder = try open(onGraphics: false)
+                }
+            } else {
+                encoder = try open(onGraphics: false)
+            }
         case .mjpeg, .h264, .hevc: encoder = nil
         }
         file = try FragmentFile(path: path)
