@@ -115,7 +115,9 @@ extension CaptureAgent {
                 // What the first samples have shown of it is better than what it said.
                 slot.description = slot.recorder.ring.arrivals.epoch?.description ?? description ?? slot.description
                 slot.meter = RateMeter()
-                slot.stall = StallWatch(rate: slot.description?.nominalRate, start: HostClock.now)
+                // A camera that records by itself delivers nothing to wait for.
+                slot.stall =
+                    slot.camera == nil ? StallWatch(rate: slot.description?.nominalRate, start: HostClock.now) : nil
             }
         }
     }
@@ -237,6 +239,7 @@ extension CaptureAgent {
     }
 
     private func undo(_ plan: TakePlan, hasFolder: Bool) async {
+        for slot in slots { await abandonClip(slot) }
         await stopDelivery()
         for slot in slots {
             await slot.recorder.discard()
