@@ -22,13 +22,15 @@ package struct Surroundings: Sendable {
     package var host: HostID
     /// Where this host's microphones and speakers stand in the emulated room; nil without one.
     package var air: AirPlace?
-
+    /// Which cameras the last takes had; nil: nobody remembers.
+    package var cameras: CameraMemory?
     /// Of this agent: several streams are made of one glove.
     package var gloves = GloveRegistry()
 
-    package init(host: HostID, air: AirPlace? = nil) {
+    package init(host: HostID, air: AirPlace? = nil, cameras: CameraMemory? = nil) {
         self.host = host
         self.air = air
+        self.cameras = cameras
     }
 }
 

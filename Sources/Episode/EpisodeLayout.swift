@@ -8,6 +8,11 @@ package enum EpisodeLayout {
     package static let sessionLog = "session.log"
 
     package static func video(_ id: StreamID) -> String { "\(id).mp4" }
+    /// The further files of a stream whose format has changed in the take, from 1.
+    package static func videoSegment(_ id: StreamID, _ number: Int) -> String {
+        "\(id)_seg\(number < 10 ? "0" : "")\(number).mp4"
+    }
+
     package static func audio(_ id: StreamID) -> String { "\(id).wav" }
     package static func sensor(_ id: StreamID) -> String { "\(id).jsonl" }
     package static func timestamps(_ id: StreamID) -> String { "\(id).timestamps.jsonl" }

@@ -48,6 +48,12 @@ package struct StreamDescription: Codable, Sendable, Hashable {
     package var capabilities: StreamCapabilities
     /// Where a stamp comes from, in words: "driver, CLOCK_MONOTONIC, end of frame".
     package var timestampSource: String
+    /// How lost samples are told; nil where the kind of device has only one way.
+    package var lossMethod: LossMethod?
+    /// What was asked of the device and what it made of it; nil when it takes no settings.
+    package var settings: [StreamSetting]?
+    /// Sentences on what isn't as it was asked for, or may go wrong: for `downbeat check`.
+    package var findings: [String]?
 
     package init(
         id: StreamID, kind: StreamKind, deviceKind: String, deviceIdentity: String, label: String,
@@ -73,7 +79,35 @@ package struct StreamDescription: Codable, Sendable, Hashable {
         case deviceIdentity = "device_identity"
         case nominalRate = "nominal_rate"
         case timestampSource = "timestamp_source"
+        case lossMethod = "loss_method"
+        case settings, findings
     }
+}
+
+/// How it is told that samples were lost.
+package enum LossMethod: String, Codable, Sendable, CaseIterable {
+    /// By the driver's or the device's counter: exact.
+    case sequence
+    /// By the distance of two samples, where there is no counter: good to a sample.
+    case interval
+}
+
+/// One setting of a device: asked against got.
+package struct StreamSetting: Codable, Sendable, Hashable {
+    package var name: String
+    /// Nil: nothing was asked, this is how it is.
+    package var asked: String?
+    /// Nil: it can't be read back.
+    package var got: String?
+
+    package init(_ name: String, asked: String?, got: String?) {
+        self.name = name
+        self.asked = asked
+        self.got = got
+    }
+
+    /// Whether the device has made something else of it.
+    package var differs: Bool { asked != nil && asked != got }
 }
 
 /// The shape of a video stream.

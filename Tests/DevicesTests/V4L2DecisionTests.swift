@@ -36,7 +36,7 @@ internal import Timing
             findings: [.continuous, .continuous, .continuous, .continuous, .lost(1)]),
         Counting(
             name: "a counter that wakes up", sequences: [0, 0, 0, 0, 9, 10, 12],
-            findings: [.continuous, .continuous, .continuous, .noCounter, .continuous, .continuous, .lost(1)]),
+            findings: [.continuous, .continuous, .continuous, .noCounter, .countsAgain, .continuous, .lost(1)]),
     ])
     func `Losses are told from the driver's counter`(_ row: Counting) {
         var tracker = SequenceTracker(rate: 30)
@@ -68,7 +68,8 @@ internal import Timing
             (0x0000_0000, "arrival in the program, CLOCK_MONOTONIC: the driver doesn't name its clock"),
         ] as [(UInt32, String)])
     func `A stamp's origin is in its flags`(flags: UInt32, words: String) {
-        #expect(BufferStamp(flags: flags).words == words)
+        let stamp = BufferStamp(flags: flags)
+        #expect(stamp.promise.words(stamp.moment) == words)
     }
 
     struct Stamping: Sendable, CustomTestStringConvertible {
@@ -76,55 +77,78 @@ internal import Timing
         let flags: UInt32
         /// Of the driver, against the arrival.
         let ageMilliseconds: Int64
-        let byDriver: Bool
+        let source: FrameStamper.Source
         var testDescription: String { name }
     }
 
+    private static let arrival = Timestamp<HostTime>(nanoseconds: 3_600_000_000_000)
+
+    /// The wall clock of 2027, and a machine that slept for 1000 s.
+    private static func clocks(at now: Timestamp<HostTime>) -> FrameStamper.Clocks {
+        FrameStamper.Clocks(
+            monotonic: now, wall: now.nanoseconds + 1_800_000_000_000_000_000,
+            boottime: now.nanoseconds + 1_000_000_000_000)
+    }
+
     @Test(arguments: [
-        Stamping(name: "a healthy stamp", flags: 0x2000, ageMilliseconds: 20, byDriver: true),
-        Stamping(name: "no clock named", flags: 0, ageMilliseconds: 20, byDriver: false),
-        Stamping(name: "a copied stamp", flags: 0x4000, ageMilliseconds: 20, byDriver: false),
-        Stamping(name: "a stamp in the future", flags: 0x2000, ageMilliseconds: -5000, byDriver: false),
-        Stamping(name: "a stamp of another clock", flags: 0x2000, ageMilliseconds: 900_000, byDriver: false),
+        Stamping(name: "a healthy stamp", flags: 0x2000, ageMilliseconds: 20, source: .monotonic),
+        Stamping(name: "no clock named", flags: 0, ageMilliseconds: 20, source: .unnamed),
+        Stamping(name: "a copied stamp", flags: 0x4000, ageMilliseconds: 20, source: .copied),
+        Stamping(name: "a stamp in the future", flags: 0x2000, ageMilliseconds: -5000, source: .nonsense),
+        Stamping(name: "a stamp of nowhere", flags: 0x2000, ageMilliseconds: 900_000, source: .nonsense),
+        Stamping(name: "zero", flags: 0x2000, ageMilliseconds: 3_600_000, source: .nonsense),
+        Stamping(
+            name: "a wall-clock stamp", flags: 0x2000, ageMilliseconds: -1_799_999_999_980, source: .realtime),
+        Stamping(name: "a stamp since the boot", flags: 0x2000, ageMilliseconds: -999_980, source: .boottime),
     ])
     func `A frame is stamped by the driver only where that can be right`(_ row: Stamping) {
         var stamper = FrameStamper(rate: 30)
-        let arrival = Timestamp<HostTime>(nanoseconds: 3_600_000_000_000)
-        let stamp = arrival - .milliseconds(row.ageMilliseconds)
-        let result = stamper.stamp(filled(flags: row.flags, stamp: stamp), arrival: arrival)
-        #expect(result.capture == (row.byDriver ? stamp : arrival))
+        let stamp = Self.arrival - .milliseconds(row.ageMilliseconds)
+        let result = stamper.stamp(filled(flags: row.flags, stamp: stamp), at: Self.clocks(at: Self.arrival))
+        let byDriver = row.source == .monotonic
+        #expect(result.source == row.source)
+        #expect(result.capture == (byDriver ? stamp : Self.arrival))
         // A thirtieth of a second, or the driver's millisecond.
-        #expect(result.uncertainty == (row.byDriver ? .milliseconds(1) : .nanoseconds(33_333_333)))
-        #expect((result.change == nil) == row.byDriver)
+        #expect(result.uncertainty == (byDriver ? .milliseconds(1) : .nanoseconds(33_333_333)))
+        #expect(result.flags.contains(.stampedOnArrival) != byDriver)
+        #expect(result.flags.contains(.stampImplausible) == [.nonsense, .realtime, .boottime].contains(row.source))
     }
 
     @Test func `A stamp in advance is kept, and is off by that much`() {
         var stamper = FrameStamper(rate: 30)
-        let arrival = Timestamp<HostTime>(nanoseconds: 3_600_000_000_000)
-        let early = stamper.stamp(filled(flags: 0x2000, stamp: arrival + .milliseconds(30)), arrival: arrival)
+        let arrival = Self.arrival
+        let early = stamper.stamp(
+            filled(flags: 0x2000, stamp: arrival + .milliseconds(30)), at: Self.clocks(at: arrival))
         #expect(early.capture == arrival + .milliseconds(30))
         #expect(early.uncertainty == .milliseconds(30))
-        #expect(early.change?.contains("in advance, 30.0 ms") == true)
+        #expect(early.note?.contains("in advance, 30.0 ms") == true)
         let next = stamper.stamp(
-            filled(flags: 0x2000, stamp: arrival + .milliseconds(50)), arrival: arrival + .milliseconds(60))
+            filled(flags: 0x2000, stamp: arrival + .milliseconds(50)),
+            at: Self.clocks(at: arrival + .milliseconds(60)))
         #expect(next.uncertainty == .milliseconds(30))
-        #expect(next.change == nil)
+        #expect(next.note == nil)
     }
 
-    @Test func `A repeated stamp is replaced once, and told once each way`() {
+    @Test func `A repeated stamp is replaced, told once, and never turns the order round`() {
         var stamper = FrameStamper(rate: 30)
         var arrival = Timestamp<HostTime>(nanoseconds: 1_000_000_000)
-        var changes: [Bool] = []
-        var byDriver: [Bool] = []
+        var notes = 0
+        var flags: [SampleFlags] = []
+        var captures: [Timestamp<HostTime>] = []
         for offset in [0, 33, 33, 33, 99, 132] as [Int64] {
             let stamp = Timestamp<HostTime>(nanoseconds: 990_000_000) + .milliseconds(offset)
-            let result = stamper.stamp(filled(flags: 0x2000, stamp: stamp), arrival: arrival)
-            changes.append(result.change != nil)
-            byDriver.append(result.capture == stamp)
+            let result = stamper.stamp(filled(flags: 0x2000, stamp: stamp), at: Self.clocks(at: arrival))
+            notes += result.note == nil ? 0 : 1
+            flags.append(result.flags)
+            captures.append(result.capture)
+            #expect((result.capture - stamp).magnitude <= result.uncertainty || result.flags.contains(.stampRepeats))
             arrival += .milliseconds(33)
         }
-        #expect(byDriver == [true, true, false, false, true, true])
-        #expect(changes == [false, false, true, false, true, false])
+        let replaced: SampleFlags = [.stampedOnArrival, .stampRepeats]
+        // The fifth stamp is good, and lies before the fourth frame's arrival.
+        #expect(flags == [[], [], replaced, replaced, .stampMoved, []])
+        #expect(notes == 1)
+        #expect(zip(captures, captures.dropFirst()).allSatisfy { $0 < $1 })
     }
 
     private func filled(flags: UInt32, stamp: Timestamp<HostTime>) -> V4L2Filled {
@@ -190,10 +214,52 @@ internal import Timing
     }
 
     @Test func `What can't be recorded is never chosen`() {
-        // 'GREY', linux/videodev2.h.
-        let grey = V4L2Offer(fourCC: FourCC(rawValue: 0x5945_5247), sizes: [])
-        #expect(V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: [grey]) == nil)
-        #expect(grey.fourCC.description == "GREY")
+        // 'Y16 ', linux/videodev2.h.
+        let deep = V4L2Offer(fourCC: FourCC(rawValue: 0x2036_3159), sizes: [])
+        #expect(V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: [deep]) == nil)
+        #expect(deep.fourCC.description == "Y16 ")
+    }
+
+    @Test func `What must be arranged anew comes last, and has a word of its own`() {
+        let offers = RawArrangement.allCases.map { V4L2Offer(fourCC: $0.fourCC, sizes: []) }
+        #expect(offers.map(\.fourCC.description) == ["UYVY", "YVYU", "GREY", "NV21", "YV12", "RGB3", "BGR3"])
+        #expect(
+            V4L2Choice.fourCC(for: V4L2Choice.Wish(), among: offers + [Self.offer(.yuyv, [])])?.description == "YUYV")
+        var wish = V4L2Choice.Wish()
+        wish.format = .grey
+        #expect(V4L2Choice.fourCC(for: wish, among: offers)?.description == "GREY")
+    }
+
+    struct Arranging: Sendable, CustomTestStringConvertible {
+        let arrangement: RawArrangement
+        var width = 2
+        var height = 2
+        let bytesPerLine: Int
+        let source: [UInt8]
+        let target: [UInt8]
+        var testDescription: String { "\(arrangement) \(width)x\(height)" }
+    }
+
+    /// Layouts of Linux's "Image Formats"; the colours by ITU-R BT.601: white is 235 128 128, red 82 90 240.
+    @Test(arguments: [
+        Arranging(
+            arrangement: .uyvy, bytesPerLine: 4, source: [1, 2, 3, 4, 5, 6, 7, 8], target: [2, 1, 4, 3, 6, 5, 8, 7]),
+        Arranging(
+            arrangement: .yvyu, bytesPerLine: 4, source: [1, 2, 3, 4, 5, 6, 7, 8], target: [1, 4, 3, 2, 5, 8, 7, 6]),
+        Arranging(arrangement: .grey, bytesPerLine: 3, source: [1, 2, 0, 3, 4, 0], target: [1, 2, 3, 4, 128, 128]),
+        Arranging(arrangement: .nv21, bytesPerLine: 2, source: [1, 2, 3, 4, 5, 6], target: [1, 2, 3, 4, 6, 5]),
+        Arranging(arrangement: .yv12, bytesPerLine: 2, source: [1, 2, 3, 4, 5, 6], target: [1, 2, 3, 4, 6, 5]),
+        Arranging(
+            arrangement: .rgb24, bytesPerLine: 6, source: [UInt8](repeating: 255, count: 12),
+            target: [235, 235, 235, 235, 128, 128]),
+        Arranging(
+            arrangement: .bgr24, width: 1, height: 1, bytesPerLine: 3, source: [0, 0, 255], target: [82, 90, 240]),
+        Arranging(arrangement: .uyvy, bytesPerLine: 4, source: [1, 2, 3], target: []),
+    ])
+    func `Raw pictures are put into an order that the encoder takes`(_ row: Arranging) {
+        let picture = V4L2Picture(
+            fourCC: row.arrangement.fourCC, width: row.width, height: row.height, bytesPerLine: row.bytesPerLine)
+        #expect(row.arrangement.arrange(FrameBytes(row.source), picture).array == row.target)
     }
 
     private static func offer(_ encoding: VideoFormat.Encoding, _ sizes: [(Int, Int, [Double])]) -> V4L2Offer {
@@ -308,22 +374,47 @@ internal import Timing
 
     @Test(
         arguments: [
-            (16, .format, .busy, "held by process 7 (cheese)", "close"),
-            (13, .open, .accessDenied, "may not use", "group 'video'"),
-            (2, .open, .notFound, "isn't attached", "plug it in"),
-            (19, .dequeue, .disconnected, "unplugged", "plug it in again"),
-            (28, .streamOn, .busy, "USB bus has no room", "another USB controller"),
-            (5, .dequeue, .inputOutput, "broke off", "shorter cable"),
-            (22, .format, .unsupported, "refuses VIDIOC_S_FMT", "devices"),
-            (12, .buffers, .inputOutput, "no memory", "smaller size"),
-        ] as [(Int32, V4L2Fault.Operation, DeviceError.Code, String, String)])
+            (16, .format, .busy, .held, "held by process 7 (cheese)", "close"),
+            (16, .streamOn, .busy, .held, "held by process 7 (cheese)", "close"),
+            (13, .open, .accessDenied, .held, "of the group 'plugdev'", "usermod -aG plugdev USER"),
+            (1, .open, .accessDenied, .held, "may not use", "usermod -aG plugdev USER"),
+            (2, .open, .notFound, .gone, "isn't attached", "plug it in"),
+            (19, .dequeue, .disconnected, .gone, "was unplugged", "plug it in again"),
+            (6, .queue, .disconnected, .gone, "was unplugged", "plug it in again"),
+            (108, .streamOn, .disconnected, .gone, "was unplugged", "plug it in again"),
+            (
+                28, .streamOn, .busy, .broken, "USB bus has no room left for camera 'HD Webcam' (/dev/video0): 18 MB/s",
+                "another USB controller"
+            ),
+            (5, .dequeue, .inputOutput, .broken, "broke off", "shorter cable"),
+            (5, .streamOn, .inputOutput, .broken, "broke off", "shorter cable"),
+            (
+                71, .dequeue, .inputOutput, .broken, "broke off its stream at VIDIOC_DQBUF (Protocol error)",
+                "shorter cable"
+            ),
+            (84, .dequeue, .inputOutput, .broken, "broke off", "shorter cable"),
+            (75, .dequeue, .inputOutput, .broken, "broke off", "shorter cable"),
+            (32, .dequeue, .inputOutput, .broken, "broke off", "shorter cable"),
+            (22, .format, .unsupported, .broken, "refuses VIDIOC_S_FMT", "devices"),
+            (22, .streamOn, .unsupported, .broken, "refuses VIDIOC_STREAMON", "devices"),
+            (25, .rate, .unsupported, .broken, "refuses VIDIOC_S_PARM", "devices"),
+            (12, .buffers, .inputOutput, .broken, "no memory", "smaller size"),
+            (67, .streamOn, .notFound, .broken, "no signal", "switch on"),
+            (24, .open, .inputOutput, .broken, "too many files", "ulimit"),
+            (110, .format, .timedOut, .broken, "doesn't answer VIDIOC_S_FMT", "plug it in again"),
+        ] as [(Int32, V4L2Fault.Operation, DeviceError.Code, CameraSupervisor.Trouble, String, String)])
     func `Each errno is a sentence with cause and cure`(
-        errno: Int32, operation: V4L2Fault.Operation, code: DeviceError.Code, cause: String, cure: String
+        errno: Int32, operation: V4L2Fault.Operation, code: DeviceError.Code, trouble: CameraSupervisor.Trouble,
+        cause: String, cure: String
     ) {
+        var facts = V4L2Fault.Facts()
+        facts.holder = { "process 7 (cheese)" }
+        facts.group = { "plugdev" }
+        facts.bandwidth = { "18 MB/s" }
         let fault = V4L2Fault(
-            Errno(rawValue: errno), during: operation, path: "/dev/video0", name: "HD Webcam", demand: 18.4,
-            holder: { "process 7 (cheese)" })
+            Errno(rawValue: errno), during: operation, path: "/dev/video0", name: "HD Webcam", facts: facts)
         #expect(fault.code == code)
+        #expect(fault.trouble == trouble)
         #expect(fault.cause.contains(cause))
         #expect(fault.cause.contains("/dev/video0"))
         #expect(fault.cure.contains(cure))

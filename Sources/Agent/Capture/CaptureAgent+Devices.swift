@@ -112,7 +112,8 @@ extension CaptureAgent {
                 let slot = slots[index]
                 slot.error = error
                 slot.stage = error == nil ? .running : .closed
-                slot.description = description ?? slot.description
+                // What the first samples have shown of it is better than what it said.
+                slot.description = slot.recorder.ring.arrivals.epoch?.description ?? description ?? slot.description
                 slot.meter = RateMeter()
                 // A camera that records by itself delivers nothing to wait for.
                 slot.stall =

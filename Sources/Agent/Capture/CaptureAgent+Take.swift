@@ -15,6 +15,9 @@ extension CaptureAgent {
         (hasToldStreaming, hasAnchor, isDiskLow) = (false, false, false)
         var failure: Refusal?
         do {
+            if plan.policy == .strict, let slot = slots.first(where: { $0.interruption != nil }) {
+                throw Refusal(.deviceFailed, "host \(host): \(slot.interruption ?? "")")
+            }
             let folder = home.episode(plan.episode)
             try await scribe.make(folder)
             try await store.save(TakeRecord(plan: plan, commit: commit, progress: .committed))
@@ -32,6 +35,8 @@ extension CaptureAgent {
                 place.sound = sound.involves(slot.stream) ? sound.feed : nil
                 try await slot.recorder.prepare(description, place, start: commit.start, stop: stop)
             }
+        } catch let refusal as Refusal {
+            failure = refusal
         } catch let error as SystemError where error.errno == .exists {
             failure = Refusal(
                 .invalidTransition, "host \(host): there is an episode \(plan.episode) already; plan a new take")

@@ -1,3 +1,4 @@
+internal import Devices
 internal import Episode
 internal import Platform
 internal import Protocol
@@ -33,9 +34,15 @@ extension CaptureAgent {
     private func look(at slot: StreamSlot, _ now: Timestamp<HostTime>) {
         let arrivals = slot.recorder.ring.arrivals
         slot.meter.note(arrivals.samples, at: now)
+        if let epoch = arrivals.epoch { slot.description = epoch.description }
         if let failure = arrivals.failure, slot.error == nil { streamFailed(slot, failure) }
-        guard slot.error == nil, let finding = slot.stall?.look(lastArrival: arrivals.last, at: now) else { return }
+        guard slot.error == nil,
+            let finding = slot.stall?.look(lastArrival: arrivals.last, interruption: arrivals.interruption, at: now)
+        else { return }
         switch finding {
+        case .interrupted(let cause):
+            note(.streamStalled, slot.stream, cause)
+            checkStreaming()
         case .stalled(let silence):
             note(.streamStalled, slot.stream, "nothing came for \((silence.seconds * 10).rounded() / 10) s")
         case .recovered(let silence):
@@ -72,7 +79,7 @@ extension CaptureAgent {
     /// Tells once that every stream of the take has written: the moment for the start chirp.
     func checkStreaming() {
         guard !hasToldStreaming, hasAnchor, case .recording = machine.phase else { return }
-        let inTake = slots.filter { $0.isInTake && $0.error == nil }
+        let inTake = slots.filter { $0.isInTake && $0.error == nil && $0.interruption == nil }
         guard !inTake.isEmpty, inTake.allSatisfy(\.hasFirstSample) else { return }
         hasToldStreaming = true
         publish(.allStreaming, "\(inTake.count) streams")

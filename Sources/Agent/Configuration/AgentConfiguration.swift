@@ -36,18 +36,21 @@ package struct AgentConfiguration: Sendable {
     package init(host: HostID) { self.host = host }
 
     /// Reads a file; `hostID` is the name from the command line, which comes before the file's, and `machineName` the
-    /// host's name when nothing else names it.
+    /// host's name when nothing else names it; `cameras` remembers which cameras the last takes had.
     ///
     /// Throws `ConfigReader.Invalid` or `SystemError`, each one sentence.
     package static func read(
-        _ path: String, hostID: String? = nil, machineName: String = StateFolder.machineName
+        _ path: String, hostID: String? = nil, machineName: String = StateFolder.machineName,
+        cameras: CameraMemory? = nil
     ) throws -> AgentConfiguration {
         let text = try Files.read(path, limit: 1 << 20)
-        return try AgentConfiguration(file: path, text: text, hostID: hostID, machineName: machineName)
+        return try AgentConfiguration(
+            file: path, text: text, hostID: hostID, machineName: machineName, cameras: cameras)
     }
 
     package init(
-        file: String, text: [UInt8], hostID: String? = nil, machineName: String = StateFolder.machineName
+        file: String, text: [UInt8], hostID: String? = nil, machineName: String = StateFolder.machineName,
+        cameras: CameraMemory? = nil
     ) throws(ConfigReader.Invalid) {
         var reader = try ConfigReader(file: file, text: text)
         let named = try reader.string("host_id", default: machineName, legal: HostID.rule, check: HostID.isLegal)
@@ -59,7 +62,7 @@ package struct AgentConfiguration: Sendable {
         if var listen = try reader.object("listen") { self.listen = try Self.listen(&listen) }
         if var air = try reader.object("air") { self.air = try Self.air(&air) }
         reserveBytes = try reader.integer("reserve_bytes", default: Self.standardReserve, in: 1 << 20...1 << 50)
-        let surroundings = Surroundings(host: host, air: air)
+        let surroundings = Surroundings(host: host, air: air, cameras: cameras)
         if var speaker = try reader.object("speaker") {
             self.speaker = try SpeakerKind.speaker(from: &speaker, in: surroundings)
         }

@@ -1,3 +1,4 @@
+package import Devices
 internal import Glibc
 package import Platform
 package import Protocol
@@ -11,6 +12,12 @@ package struct AgentHome: Sendable, Hashable {
     package var episodes: String { "\(path)/episodes" }
     package var takes: String { "\(path)/takes" }
     package var host: String { "\(path)/host.json" }
+
+    /// Which camera each stream had in its last take.
+    package var cameras: CameraMemory { CameraMemory(path: "\(path)/cameras.json") }
+
+    /// What these streams' names mean now is meant, or what all of them do.
+    package func acceptCameras(of streams: [String]?) throws { try cameras.forget(streams) }
 
     package func episode(_ id: EpisodeID) -> String { "\(episodes)/\(id)" }
 

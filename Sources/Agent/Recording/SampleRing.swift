@@ -47,6 +47,10 @@ package final class SampleRing: SampleSink {
         package var samples: Int64 = 0
         package var last: Timestamp<HostTime>?
         package var failure: String?
+        /// Why nothing comes, while the device tries to come back.
+        package var interruption: String?
+        /// The newest epoch that the device has told of.
+        package var epoch: StreamEpoch?
     }
 
     private struct State {
@@ -58,6 +62,8 @@ package final class SampleRing: SampleSink {
         /// Set in a take.
         var start: Timestamp<HostTime>?
         var overflow: Overflow?
+        /// The epoch of the oldest entry, where it began before that.
+        var epoch: StreamEpoch?
         var arrivals = Arrivals()
         var wake: (@Sendable () -> Void)?
         var isWoken = false
@@ -87,6 +93,7 @@ package final class SampleRing: SampleSink {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             state.arrivals.samples += Self.weight(sample)
             state.arrivals.last = now
+            state.arrivals.interruption = nil
             Self.append(.sample(sample), to: &state)
             trim(&state, newest: sample.capture)
             return Self.wakeUp(&state)
@@ -96,7 +103,12 @@ package final class SampleRing: SampleSink {
 
     package func report(_ event: DeviceEvent) {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
-            if case .failed(let text) = event { state.arrivals.failure = text }
+            switch event {
+            case .failed(let text): state.arrivals.failure = text
+            case .interrupted(_, let cause): state.arrivals.interruption = cause
+            case .epoch(let epoch): state.arrivals.epoch = epoch
+            case .lost, .gap, .note: break
+            }
             Self.append(.event(event), to: &state)
             trim(&state, newest: nil)
             return Self.wakeUp(&state)
@@ -125,6 +137,9 @@ package final class SampleRing: SampleSink {
         wake?()
     }
 
+    /// The epoch of what `take` gives first; nil when the device has told of none.
+    package var epoch: StreamEpoch? { state.withLock { $0.epoch } }
+
     /// The take is over: the newest samples are kept again.
     package func endTake() {
         state.withLock { state in
@@ -142,6 +157,7 @@ package final class SampleRing: SampleSink {
             state.bytes = 0
             state.arrivals = Arrivals()
             state.overflow = nil
+            state.epoch = nil
         }
     }
 
@@ -163,9 +179,18 @@ package final class SampleRing: SampleSink {
         let limit = state.start == nil ? limits.idleBytes : state.takeBytes
         while state.bytes > limit || state.entries.count - state.head > limits.count { Self.evict(&state) }
         guard state.start == nil, let newest else { return }
-        while let first = Self.first(state), case .sample(let sample) = first, newest - sample.capture > limits.span {
+        // Events go with the sample after them.
+        while let sample = Self.firstSample(state), newest - sample.capture > limits.span {
+            while case .event = Self.first(state) { Self.evict(&state) }
             Self.evict(&state)
         }
+    }
+
+    private static func firstSample(_ state: State) -> Sample? {
+        for index in state.head..<state.entries.count {
+            if case .sample(let sample) = state.entries[index] { return sample }
+        }
+        return nil
     }
 
     private static func evict(_ state: inout State) {
@@ -195,6 +220,7 @@ package final class SampleRing: SampleSink {
         state.entries[state.head] = nil
         state.head += 1
         state.bytes -= size(entry)
+        if case .event(.epoch(let epoch)) = entry { state.epoch = epoch }
         if state.head == state.entries.count || state.head >= 1024 {
             state.entries.removeFirst(state.head)
             state.head = 0

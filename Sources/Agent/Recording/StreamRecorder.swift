@@ -47,6 +47,8 @@ package actor StreamRecorder {
     private var writer: (any StreamWriter)?
     private var gate: StampGate?
     private var entry: ManifestStream?
+    private var epochs: [ManifestStream.Epoch] = []
+    private var flagged: [String: Int64] = [:]
     private var deviceFailed = false
     private var refused: Int64 = 0
     private var lastKept: Timestamp<HostTime>?
@@ -93,7 +95,9 @@ package actor StreamRecorder {
         (deviceFailed, refused, lastKept) = (false, 0, nil)
         entry = ManifestStream(description)
         gate = StampGate(start: start, stop: stop, audio: description.audio)
+        (epochs, flagged) = ([], [:])
         writer = try makeWriter(description, place)
+        if let epoch = ring.epoch { try begin(epoch) }
         ring.beginTake(at: start, bytesPerSecond: StreamCost.delivered(description)) { [weak self] in self?.drainSoon()
         }
         scheduleSync()
@@ -201,6 +205,7 @@ package actor StreamRecorder {
                 figures.first = figures.first ?? sample.capture
                 figures.last = lastKept
             }
+            for flag in sample.flags.names { flagged[flag, default: 0] += 1 }
             if isFirst { notify(.firstSample) }
         } catch {
             fail("\(error)", diskIsFull: Self.isDiskFull(error))
@@ -240,7 +245,11 @@ package actor StreamRecorder {
         case .lost(let count, let before):
             guard count > 0, before >= gate.start, before < gate.stop else { return }
             // Of what was lost before the first sample of the take, only what is after T0 counts.
-            let from = lastKept ?? gate.start
+            var from = lastKept ?? gate.start
+            // Where losses are told by the distance of stamps, it is some frames later.
+            if from >= before {
+                from = before - .seconds(Double(count &+ 1) / max(description?.nominalRate ?? 30, 1e-3))
+            }
             var inside = count
             if lastKept == nil, let rate = description?.nominalRate, rate > 0 {
                 inside = min(count, Int64(((before - from).seconds * rate).rounded(.down)))
@@ -252,6 +261,9 @@ package actor StreamRecorder {
             guard from < to else { return }
             let missing = description?.nominalRate.map { max(0, min(1e15, ((to - from).seconds * $0).rounded())) } ?? 0
             lose(Int64(missing), from: from, to: to, why: cause)
+        case .interrupted: return
+        case .epoch(let epoch):
+            do { try begin(epoch) } catch { fail("\(error)", diskIsFull: Self.isDiskFull(error)) }
         case .failed(let text):
             deviceFailed = true
             fail(text, diskIsFull: false)
@@ -260,6 +272,17 @@ package actor StreamRecorder {
             if (entry?.errors.count ?? 0) < Self.mostSentences { entry?.errors.append(text) }
             notify(.note(text))
         }
+    }
+
+    /// What follows is of another stretch: in the same file where it can be.
+    private func begin(_ epoch: StreamEpoch) throws {
+        description = epoch.description
+        try writer?.describe(epoch.description)
+        epochs.removeAll { $0.number == epoch.number }
+        epochs.append(
+            ManifestStream.Epoch(
+                number: epoch.number, from: epoch.start, cause: epoch.cause, description: epoch.description,
+                filePath: writer?.currentFile ?? entry?.filePath ?? ""))
     }
 
     private func overflowed(_ lost: SampleRing.Overflow) {
@@ -316,6 +339,15 @@ package actor StreamRecorder {
         entry.bytes = figures.bytes
         (entry.first, entry.last) = (figures.first, figures.last)
         entry.adjustedStamps = writer?.adjustedStamps
+        // The epoch of T0 and those that began in the take.
+        let first = epochs.lastIndex { $0.from <= gate.start } ?? 0
+        let own = epochs.dropFirst(first).filter { $0.from < gate.stop }
+        if let last = own.last {
+            entry.epochs = Array(own)
+            (entry.lossMethod, entry.timestampSource) = (last.lossMethod, last.timestampSource)
+        }
+        if !flagged.isEmpty { entry.flagged = flagged }
+        entry.description = description
         entry.sound = writer?.sound
         if entry.sound != nil { entry.capabilities.providesAudioTrack = true }
         for note in writer?.notes ?? [] {

@@ -29,6 +29,8 @@ final class StreamSlot {
     let stuck = Stuck()
 
     var stream: StreamID { device.stream }
+    /// Why nothing comes, while the device tries to come back.
+    var interruption: String? { stage == .running ? recorder.ring.arrivals.interruption : nil }
 
     init(_ device: any CaptureDevice, recorder: StreamRecorder) {
         self.device = device

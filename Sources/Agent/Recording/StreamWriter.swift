@@ -18,6 +18,11 @@ protocol StreamWriter: AnyObject {
     /// Samples were lost before the next one.
     func interrupted()
 
+    /// The samples from here on are of this description; where the file can't hold them, the next one is begun.
+    func describe(_ description: StreamDescription) throws
+    /// The name of the file that is being written; nil for the usual one.
+    var currentFile: String? { get }
+
     /// Brings all to the disk.
     func sync() throws
     func finish() throws
@@ -36,6 +41,8 @@ protocol StreamWriter: AnyObject {
 extension StreamWriter {
     func passed(_ sample: Sample) {}
     func interrupted() {}
+    func describe(_ description: StreamDescription) throws {}
+    var currentFile: String? { nil }
     var lastRefusal: String? { nil }
     var adjustedStamps: Int64? { nil }
     var sound: SoundRecord? { nil }
@@ -54,7 +61,7 @@ package struct WriterPlace: Sendable {
     package var encoding = VideoFileWriter.Encoding()
 
     package init(folder: String, clockDomain: String, longest: Interval = .seconds(600), sound: SoundFeed? = nil) {
-        self.folder = folder
+        self.place = place
         self.clockDomain = clockDomain
         self.longest = longest
         self.sound = sound
@@ -84,13 +91,22 @@ enum StreamWriters {
 
 /// `<id>.mp4` and `<id>.timestamps.jsonl`.
 final class VideoStreamWriter: StreamWriter {
-    private let video: VideoFileWriter
+    private var video: VideoFileWriter
     private let stamps: TimestampLog
+    private let place: WriterPlace
+    private var stream: StreamDescription
+    /// Of the files before this one.
+    private var (framesBefore, bytesBefore, adjustedBefore) = (Int64(0), Int64(0), Int64(0))
+    private var notesBefore: [String] = []
+    private var firstSound: SoundRecord?
+    private var segment = 0
 
     init(_ stream: StreamDescription, _ format: VideoFormat, _ place: WriterPlace) throws {
         let stamps = try TimestampLog(
             path: "\(place.folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: place.clockDomain)
         self.stamps = stamps
+        self.place = place
+        self.stream = stream
         // No frame is ever on the disk without its stamp.
         video = try VideoFileWriter(
             path: "\(place.folder)/\(EpisodeLayout.video(stream.id))", format: format,
@@ -100,12 +116,50 @@ final class VideoStreamWriter: StreamWriter {
 
     func append(_ sample: Sample) throws -> Int64 {
         guard case .frame(let bytes, let isKey) = sample.payload else { return 0 }
-        let frame = video.frames
+        let frame = framesBefore + video.frames
         guard try video.append(bytes, capture: sample.capture, isKey: isKey) else { return 0 }
         try stamps.append(
-            frame: frame, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device)
+            frame: frame, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device,
+            extra: extra(sample))
         return 1
     }
+
+    /// Keys beside the documented ones: the driver's counter, what is wrong with the frame, and the file it is in.
+    private func extra(_ sample: Sample) -> [(String, JSONValue)] {
+        var extra: [(String, JSONValue)] = []
+        if let sequence = sample.sequence { extra.append(("sequence", .integer(sequence))) }
+        if !sample.flags.isEmpty { extra.append(("flags", .array(sample.flags.names.map { .string($0) }))) }
+        if segment > 0 { extra.append(("segment", .integer(Int64(segment)))) }
+        return extra
+    }
+
+    func describe(_ description: StreamDescription) throws {
+        guard let format = description.video, format != stream.video else {
+            stream = description
+            return
+        }
+        // A file in which nothing is yet is begun anew; one that has frames is ended, and the next one has the rest.
+        if video.frames == 0 {
+            try? video.finish()
+            try Files.remove("\(place.folder)/\(currentFile ?? EpisodeLayout.video(stream.id))")
+        } else {
+            try video.finish()
+            notesBefore += video.notes
+            firstSound = firstSound ?? video.soundRecord
+            (framesBefore, bytesBefore) = (framesBefore + video.frames, bytesBefore + video.bytesWritten)
+            adjustedBefore += video.adjustedStamps
+            segment += 1
+        }
+        stream = description
+        let stamps = stamps
+        // The sound is in the first file, and whole in its own.
+        video = try VideoFileWriter(
+            path: "\(place.folder)/\(currentFile ?? EpisodeLayout.video(stream.id))", format: format,
+            nominalRate: description.nominalRate ?? 30, longest: place.longest,
+            sound: segment == 0 ? place.sound : nil, beforeFragment: { try stamps.flush() })
+    }
+
+    var currentFile: String? { segment == 0 ? nil : EpisodeLayout.videoSegment(stream.id, segment) }
 
     func sync() throws {
         try stamps.sync()
@@ -119,11 +173,11 @@ final class VideoStreamWriter: StreamWriter {
         try stamps.finish()
     }
 
-    var bytesWritten: Int64 { video.bytesWritten + stamps.bytesWritten }
+    var bytesWritten: Int64 { bytesBefore + video.bytesWritten + stamps.bytesWritten }
     var lastRefusal: String? { video.lastRefusal }
-    var adjustedStamps: Int64? { video.adjustedStamps }
-    var sound: SoundRecord? { video.soundRecord }
-    var notes: [String] { video.notes }
+    var adjustedStamps: Int64? { adjustedBefore + video.adjustedStamps }
+    var sound: SoundRecord? { firstSound ?? video.soundRecord }
+    var notes: [String] { notesBefore + video.notes }
 }
 
 /// `<id>.wav`, and `<id>.timestamps.jsonl` with a row every 100 ms and after each gap.

@@ -17,7 +17,7 @@ enum AgentArguments {
     /// Nil when there is no configuration at all.
     static func configuration(_ parsed: CommandSyntax.Parsed) throws -> AgentConfiguration? {
         guard let path = parsed.value("config") ?? StateFolder.configuration(named: "agent.json5") else { return nil }
-        return try AgentConfiguration.read(path, hostID: parsed.value("host-id"))
+        return try AgentConfiguration.read(path, hostID: parsed.value("host-id"), cameras: home(parsed).cameras)
     }
 
     /// A host with no configuration: its name only.

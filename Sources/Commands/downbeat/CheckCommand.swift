@@ -64,6 +64,7 @@ enum CheckCommand {
         var lines = ["host \(check.host): \(shown): \(facts.joined(separator: ", "))"]
         for outcome in check.report?.streams ?? [] {
             lines.append("  \(outcome.stream.id): \(outcome.error ?? outcome.stream.label)")
+            for finding in outcome.stream.findings ?? [] { lines.append("    finding: \(finding)") }
         }
         lines += check.sound.map { "  \($0)" }
         return lines + check.problems.map { "  problem: \($0)" }
@@ -76,6 +77,12 @@ enum CheckCommand {
             "free_bytes": check.report.map { .integer($0.freeBytes) } ?? .null,
             "bytes_per_second": check.report.map { .integer($0.bytesPerSecond) } ?? .null,
             "can_play_chirps": check.report.map { .bool($0.canPlayChirps) } ?? .null,
+            "findings": .array(
+                (check.report?.streams ?? []).flatMap { outcome in
+                    (outcome.stream.findings ?? []).map {
+                        .object(["stream_id": .string(outcome.stream.id.rawValue), "finding": .string($0)])
+                    }
+                }),
             "sound": .array(check.sound.map { .string($0) }),
             "streams": .array((check.report?.streams ?? []).map { .string($0.stream.id.rawValue) }),
         ])

@@ -12,10 +12,15 @@ package struct CameraNode: Sendable, Hashable {
     package var capturesVideo: Bool
     /// Why it couldn't be asked; nil when all is well.
     package var problem: String?
+    package var driver: String
+    /// Which of its device's nodes it is: a camera may have one for colour and one for depth.
+    package var index: Int
+    /// Where it is on USB; nil when it isn't.
+    package var usb: USBPlace?
 
     package init(
         path: String, card: String, bus: String, serial: String? = nil, links: [String] = [],
-        capturesVideo: Bool = true, problem: String? = nil
+        capturesVideo: Bool = true, problem: String? = nil, driver: String = "", index: Int = 0, usb: USBPlace? = nil
     ) {
         self.path = path
         self.card = card
@@ -24,6 +29,16 @@ package struct CameraNode: Sendable, Hashable {
         self.links = links
         self.capturesVideo = capturesVideo
         self.problem = problem
+        self.driver = driver
+        self.index = index
+        self.usb = usb
+    }
+
+    /// Who the hardware is, however it is named today.
+    package var fingerprint: CameraFingerprint {
+        CameraFingerprint(
+            serial: serial, port: index == 0 ? bus : "\(bus) node \(index)",
+            model: usb.map { "\($0.vendor):\($0.product) \(card)" } ?? card)
     }
 
     /// Names that tell this node from others, the most stable first.
@@ -52,7 +67,7 @@ package enum CameraSelection: Sendable, Hashable {
     case missing(cause: String, cure: String)
 
     /// - Parameters:
-    ///   - name: a link, a node, a serial number, bus information or a card's name.
+    ///   - name: a link, a node, a serial number, bus information or a card's name; `*` stands for any text.
     ///   - resolved: what the name points to when it is a path.
     ///   - nodes: all that are there.
     package init(_ name: String, resolved: String? = nil, among nodes: [CameraNode]) {
@@ -61,6 +76,7 @@ package enum CameraSelection: Sendable, Hashable {
             if isPath { return node.path == name || node.path == resolved || node.links.contains(name) }
             return node.serial == name || node.bus == name || node.card == name
                 || node.links.contains { $0.hasSuffix("/\(name)") }
+                || (name.contains("*") && ([node.card, node.bus] + node.links).contains { Glob.fits($0, name) })
         }
         let all = nodes.filter(fits)
         let capturing = all.filter(\.capturesVideo)
@@ -94,5 +110,47 @@ package enum CameraSelection: Sendable, Hashable {
     private static func names(_ cameras: [CameraNode], _ nodes: [CameraNode]) -> String {
         let names = cameras.map { "'\($0.identity(among: nodes))'" }
         return names.count == 1 ? names[0] : "one of \(names.joined(separator: ", "))"
+    }
+}
+
+/// Where a camera is on USB.
+package struct USBPlace: Sendable, Hashable {
+    /// The bus whose bandwidth it shares.
+    package var bus: Int
+    /// "1-2.3": the ports from the root hub on.
+    package var port: String
+    /// Mbit/s of its own link.
+    package var speed: Double
+    /// Four hexadecimal digits.
+    package var vendor: String
+    /// Four hexadecimal digits.
+    package var product: String
+    /// The device's release number, in which makers count their firmware.
+    package var release: String?
+
+    package init(
+        bus: Int, port: String, speed: Double, vendor: String, product: String, release: String? = nil
+    ) {
+        self.bus = bus
+        self.port = port
+        self.speed = speed
+        self.vendor = vendor
+        self.product = product
+        self.release = release
+    }
+}
+
+/// A pattern with `*` for any text.
+enum Glob {
+    static func fits(_ text: String, _ pattern: String) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1, let first = parts.first, let last = parts.last else { return text == pattern }
+        guard text.hasPrefix(first) else { return false }
+        var rest = text.dropFirst(first.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let place = rest.firstRange(of: part) else { return false }
+            rest = rest[place.upperBound...]
+        }
+        return rest.hasSuffix(last)
     }
 }

@@ -33,6 +33,12 @@ enum CameraNodes {
                 entry = udev_list_entry_get_next(current)
             }
             node.links = node.links.filter { $0.hasPrefix("/dev/v4l/") }.sorted()
+            node.index = text(udev_device_get_sysattr_value(device, "index")).flatMap { Int($0) } ?? 0
+            // It belongs to the device below it and is freed with that.
+            if let usb = udev_device_get_parent_with_subsystem_devtype(device, "usb", "usb_device") {
+                node.usb = place(usb)
+                node.serial = node.serial ?? text(udev_device_get_sysattr_value(usb, "serial"))
+            }
         }
         do throws(Errno) {
             let port = try V4L2Node(path: node.path)
@@ -40,6 +46,7 @@ enum CameraNodes {
             let capability = try port.capability()
             node.card = capability.card
             node.bus = capability.bus
+            node.driver = capability.driver
             node.capturesVideo = CameraAbility.isCamera(capability)
         } catch {
             // It may be a camera: better to show it with its problem than to hide it.
@@ -47,6 +54,22 @@ enum CameraNodes {
             node.capturesVideo = false
         }
         return node
+    }
+
+    private static func place(_ device: OpaquePointer) -> USBPlace? {
+        guard let bus = text(udev_device_get_sysattr_value(device, "busnum")).flatMap({ Int($0) }) else { return nil }
+        return USBPlace(
+            bus: bus, port: text(udev_device_get_sysname(device)) ?? "?",
+            speed: text(udev_device_get_sysattr_value(device, "speed")).flatMap { Double($0) } ?? 0,
+            vendor: text(udev_device_get_sysattr_value(device, "idVendor")) ?? "????",
+            product: text(udev_device_get_sysattr_value(device, "idProduct")) ?? "????",
+            release: text(udev_device_get_sysattr_value(device, "bcdDevice")))
+    }
+
+    private static func text(_ letters: UnsafePointer<CChar>?) -> String? {
+        guard let letters else { return nil }
+        let text = String(cString: letters)
+        return text.isEmpty ? nil : text
     }
 
     private static func sysfsName(_ name: String) -> String? {

@@ -19,7 +19,10 @@ package struct FourCC: RawRepresentable, Sendable, Hashable, CustomStringConvert
             }
     }
 
-    /// What this program calls it; nil for what it can't record.
+    /// The word for `format` in a configuration; nil for what can't be recorded.
+    package var word: String? { RawArrangement(self)?.rawValue ?? encoding?.rawValue }
+
+    /// What is made of it for the files; nil for what can't be recorded.
     package var encoding: VideoFormat.Encoding? {
         switch rawValue {
         case cv4l_PIX_FMT_YUYV: .yuyv
@@ -28,7 +31,7 @@ package struct FourCC: RawRepresentable, Sendable, Hashable, CustomStringConvert
         case cv4l_PIX_FMT_MJPEG, cv4l_PIX_FMT_JPEG: .mjpeg
         case cv4l_PIX_FMT_H264: .h264
         case cv4l_PIX_FMT_HEVC: .hevc
-        default: nil
+        default: RawArrangement(self)?.encoding
         }
     }
 

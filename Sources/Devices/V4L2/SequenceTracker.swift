@@ -12,11 +12,13 @@ package struct SequenceTracker: Sendable {
         case newEpoch
         /// The counter stands still; told once in a row.
         case noCounter
+        /// After it stood still it counts again.
+        case countsAgain
     }
 
     /// Frames beyond what the elapsed time explains that are still believed.
     private static let slack = 64.0
-    private static let fewestRepeats: UInt32 = 3
+    package static let fewestRepeats: UInt32 = 3
     private let period: Interval?
     private var last: (sequence: UInt32, arrival: Timestamp<HostTime>)?
     /// Frames in a row that have repeated the last number.
@@ -39,7 +41,7 @@ package struct SequenceTracker: Sendable {
         let repeated = repeats
         repeats = 0
         // While it stood still nobody counted, so its next step says nothing of losses.
-        if repeated >= Self.fewestRepeats { return .continuous }
+        if repeated >= Self.fewestRepeats { return .countsAgain }
         if step >= 1 << 31 { return .newEpoch }
         if let period, period > .zero {
             let elapsed = Double((arrival - last.arrival).nanoseconds) / Double(period.nanoseconds)

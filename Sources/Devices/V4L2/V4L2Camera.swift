@@ -1,306 +1,375 @@
-internal import CV4L
 internal import Glibc
 internal import Platform
 package import Protocol
-internal import Timing
+package import Timing
 
-/// A camera of the kernel: mapped buffers, the driver's stamps, losses by the driver's counter.
+/// A camera of the kernel: mapped buffers, the driver's stamps, losses, and coming back after a stall or an unplug.
+///
+/// `FrameIntake` decides what becomes of a buffer and `CameraSupervisor` what becomes of a camera that doesn't deliver;
+/// this actor makes the calls.
 ///
 /// Concurrency: all of it runs on its own event loop's thread, which only waits for the camera; the sink is called there.
 package actor V4L2Camera: CaptureDevice {
-    package struct Options: Sendable, Hashable {
+    package struct Options: Sendable {
         /// A link below /dev/v4l, a serial number, bus information or a card's name; a node with a warning.
         package var device: String
         package var wish = V4L2Choice.Wish()
+        /// How long a camera that isn't attached is waited for when it is opened.
+        package var wait = Interval.zero
+        /// Which camera it was in the last take; nil: nobody remembers.
+        package var memory: CameraMemory?
 
         package init(device: String) { self.device = device }
     }
 
-    private struct Opened {
-        let port: any V4L2Port
-        let node: CameraNode
-        let format: VideoFormat
-        let rate: Double?
-        let buffers: Int
-        /// Bytes of a whole picture; nil for compressed ones.
-        let wholeSize: Int?
-        let notes: [String]
+    /// The machine that the camera is attached to, or a script in its place.
+    package struct Machine: Sendable {
+        package var nodes: @Sendable () -> [CameraNode]
+        package var connect: V4L2Connect
+        package var plugs: PlugWatch
+
+        package init(
+            nodes: @escaping @Sendable () -> [CameraNode], connect: @escaping V4L2Connect,
+            plugs: @escaping PlugWatch = { nil }
+        ) {
+            self.nodes = nodes
+            self.connect = connect
+            self.plugs = plugs
+        }
+
+        /// This one.
+        package static let own = Machine(
+            nodes: { CameraNodes.all() }, connect: { path throws(Errno) in try V4L2Node(path: path) },
+            plugs: { UdevMonitor() })
     }
 
     private struct Run {
         let sink: any SampleSink
-        var tracker: SequenceTracker
-        var stamper: FrameStamper
-        /// Frames lost since the last one that was handed over.
-        var lost: Int64 = 0
-        var toldDamage = false
+        var intake: FrameIntake
+        var supervisor: CameraSupervisor?
+        var isWatching = false
     }
 
-    /// The fewest that keep a driver busy while one is copied; 8 are 266 ms at 30 frames/s.
-    private static let wantedBuffers = 8
+    private static let tick = Interval.milliseconds(100)
 
     package nonisolated let stream: StreamID
     private let options: Options
+    private let machine: Machine
     private let loop: EventLoop
     private let log: Log
-    private let connect: V4L2Connect
-    private let nodes: @Sendable () -> [CameraNode]
-    private var opened: Opened?
+    private var camera: OpenCamera?
     private var run: Run?
+    private var monitor: (any PlugMonitor)?
+    private var timer: EventLoop.TimerID?
+    /// Waits for the first frame.
+    private var starter: CheckedContinuation<Void, any Error>?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    package init(_ stream: StreamID, _ options: Options) {
-        self.init(stream, options, nodes: { CameraNodes.all() }) { path throws(Errno) in try V4L2Node(path: path) }
-    }
-
-    /// With nodes and calls of one's own: a script in place of the kernel.
-    package init(
-        _ stream: StreamID, _ options: Options, nodes: @escaping @Sendable () -> [CameraNode],
-        connect: @escaping V4L2Connect
-    ) {
+    package init(_ stream: StreamID, _ options: Options, machine: Machine = .own) {
         self.stream = stream
         self.options = options
-        self.nodes = nodes
-        self.connect = connect
+        self.machine = machine
         loop = EventLoop(name: "cam-\(stream)")
         log = Log("camera \(stream)")
     }
 
     // MARK: Life
 
-    package func open() throws -> StreamDescription {
+    package func open() async throws -> StreamDescription {
         close()
-        let (node, identity, warning) = try find()
-        let port: any V4L2Port
-        do throws(Errno) { port = try connect(node.path) } catch { throw fault(error, .open, node) }
-        do {
-            let (opened, stamp) = try negotiate(port, node, warning)
-            self.opened = opened
-            for note in opened.notes { log.warning(note) }
-            return description(opened, identity, stamp)
-        } catch {
-            port.close()
-            throw error
+        let deadline = HostClock.now + options.wait
+        while true {
+            do throws(CameraTrouble) {
+                let camera = try find()
+                self.camera = camera
+                let description = camera.shape.description
+                for finding in description.findings ?? [] { log.warning(finding) }
+                return description
+            } catch {
+                guard error.kind == .gone, HostClock.now < deadline else { throw error.error }
+                try await loop.sleep(for: Self.tick)
+            }
         }
     }
 
-    package func start(_ sink: any SampleSink) throws {
-        guard let opened else {
+    /// Returns when the first frame has come: only frames are a stream.
+    package func start(_ sink: any SampleSink) async throws {
+        guard let camera else {
             throw DeviceError(.notFound, stream: stream, cause: "the camera isn't open", cure: "open it first")
         }
         precondition(run == nil, "\(stream) was started twice")
-        run = Run(
-            sink: sink, tracker: SequenceTracker(rate: opened.rate), stamper: FrameStamper(rate: opened.rate))
-        do throws(Errno) {
-            for index in 0..<opened.buffers { try opened.port.queue(index) }
-        } catch {
+        run = Run(sink: sink, intake: FrameIntake(camera.shape))
+        do throws(CameraTrouble) { try streamOn(camera) } catch {
             stop()
-            throw fault(error, .queue, opened.node)
+            throw error.error
         }
-        do throws(Errno) { try opened.port.streamOn() } catch {
-            stop()
-            throw fault(error, .streamOn, opened.node)
-        }
-        for note in opened.notes { sink.report(.note(note)) }
-        do {
-            try loop.watch(opened.port.descriptor, for: .readable) { [weak self] _ in
-                self?.assumeIsolated { $0.drain() }
-            }
-        } catch {
-            stop()
-            throw DeviceError(
-                .inputOutput, stream: stream, cause: "the camera can't be waited for: \(error)",
-                cure: "restart the program")
+        for note in camera.differences { sink.report(.note(note)) }
+        watchPlugs()
+        let begin = HostClock.now
+        scheduleTick(since: begin)
+        try await withCheckedThrowingContinuation { starter = $0 }
+        guard run != nil else { throw CancellationError() }
+        do { try options.memory?.remember(stream.rawValue, named: options.device, camera.fingerprint) } catch {
+            log.warning("what camera this was can't be remembered: \(error)")
         }
     }
 
     package func stop() {
-        guard let run, let opened else { return }
-        self.run = nil
-        loop.unwatch(opened.port.descriptor)
-        opened.port.streamOff()
-        if run.lost > 0 { run.sink.report(.lost(count: run.lost, before: HostClock.now)) }
+        guard var ending = run else { return }
+        run = nil
+        if let timer { loop.cancel(timer) }
+        timer = nil
+        unwatchPlugs()
+        if ending.isWatching, let camera {
+            loop.unwatch(camera.port.descriptor)
+            camera.port.streamOff()
+        }
+        let now = HostClock.now
+        for event in ending.intake.rest(at: now) { ending.sink.report(event) }
+        if let gap = ending.supervisor?.openGap, let last = ending.intake.lastCapture, last + ending.intake.period < now
+        {
+            ending.sink.report(.gap(from: last + ending.intake.period, to: now, cause: gap))
+        }
+        finishStart(with: CancellationError())
     }
 
     package func close() {
         stop()
-        opened?.port.close()
-        opened = nil
+        camera?.close()
+        camera = nil
     }
 
     // MARK: Opening
 
-    private func find() throws(DeviceError) -> (CameraNode, identity: String, warning: String?) {
-        let nodes = nodes()
-        switch CameraSelection(options.device, resolved: CameraNodes.resolve(options.device), among: nodes) {
+    private func find() throws(CameraTrouble) -> OpenCamera {
+        let nodes = machine.nodes()
+        let name = options.device
+        switch CameraSelection(name, resolved: CameraNodes.resolve(name), among: nodes) {
         case .found(let node, let warning):
-            return (node, node.identity(among: nodes), warning)
+            let notes = try [warning, moved(node, nodes)].compactMap { $0 }
+            return try OpenCamera(node, among: nodes, for: stream, options.wish, notes: notes, connect: machine.connect)
         case .refused(let cause, let cure):
-            throw DeviceError(.unsupported, stream: stream, cause: cause, cure: cure)
+            throw CameraTrouble(
+                kind: .broken, error: DeviceError(.unsupported, stream: stream, cause: cause, cure: cure))
         case .missing(let cause, let cure):
-            throw DeviceError(.notFound, stream: stream, cause: cause, cure: cure)
+            throw CameraTrouble(kind: .gone, error: DeviceError(.notFound, stream: stream, cause: cause, cure: cure))
         }
     }
 
-    private func negotiate(
-        _ port: any V4L2Port, _ node: CameraNode, _ warning: String?
-    ) throws(DeviceError) -> (Opened, BufferStamp) {
-        let wish = options.wish
-        let offers = port.offers()
-        guard let fourCC = V4L2Choice.fourCC(for: wish, among: offers) else {
-            let names = offers.map { $0.fourCC.encoding?.rawValue ?? "\($0.fourCC)" }.joined(separator: ", ")
-            throw DeviceError(
-                .unsupported, stream: stream,
-                cause: wish.format == .auto
-                    ? "'\(node.card)' offers no format that can be recorded (it has \(names))"
-                    : "'\(node.card)' doesn't offer '\(wish.format.rawValue)' (it has \(names))",
-                cure: wish.format == .auto ? "use another camera" : "set 'format' to 'auto' or to one of these")
+    /// A sentence where the camera is in another port than in the last take; throws where it is another camera.
+    private func moved(_ node: CameraNode, _ nodes: [CameraNode]) throws(CameraTrouble) -> String? {
+        let now = node.fingerprint
+        let last = options.memory?.camera(of: stream.rawValue, named: options.device)
+        switch CameraMove(last: last, now: now, hasOwnSerial: now.hasOwnSerial(among: nodes)) {
+        case .same: return nil
+        case .otherPort(let port):
+            return "the camera is in another port than in the last take (\(port), now \(now.port))"
+        case .refused(let cause):
+            throw CameraTrouble(
+                kind: .broken,
+                error: DeviceError(
+                    .unsupported, stream: stream, cause: "'\(options.device)' means another camera: \(cause)",
+                    cure: "swap the cables back, name the camera by its serial number, or say that it is meant with "
+                        + "`downbeat-agent devices --accept \(stream)`"))
         }
-        let got: V4L2Picture
+    }
+
+    private func streamOn(_ camera: OpenCamera) throws(CameraTrouble) {
         do throws(Errno) {
-            got = try port.setPicture(V4L2Picture(fourCC: fourCC, width: wish.width, height: wish.height))
-        } catch { throw fault(error, .format, node, port) }
-        guard got.fourCC == fourCC, let encoding = got.fourCC.encoding, got.width > 0, got.height > 0 else {
-            throw DeviceError(
-                .unsupported, stream: stream,
-                cause: "'\(node.card)' answers \(got.fourCC) \(got.width)x\(got.height) when asked for \(fourCC)",
-                cure: "choose a size and format that `downbeat-agent devices` lists")
-        }
-        let rate: Double?
-        do throws(Errno) { rate = try port.setRate(wish.rate) } catch { throw fault(error, .rate, node, port) }
-        let (buffers, flags): (Int, UInt32)
-        do throws(Errno) { (buffers, flags) = try port.mapBuffers(Self.wantedBuffers) } catch {
-            throw fault(error, .buffers, node, port)
-        }
-        guard buffers >= 2 else { throw fault(Errno(rawValue: ENOMEM), .buffers, node, port) }
-        let whole = Self.wholeSize(encoding, got)
-        let format = VideoFormat(
-            encoding: encoding, width: got.width, height: got.height,
-            bytesPerLine: whole == nil ? 0 : got.bytesPerLine)
-        let opened = Opened(
-            port: port, node: node, format: format, rate: rate, buffers: buffers, wholeSize: whole,
-            notes: [warning].compactMap { $0 } + Self.differences(wish, got, rate))
-        return (opened, BufferStamp(flags: flags))
-    }
-
-    /// Asked against got, in words.
-    private static func differences(_ wish: V4L2Choice.Wish, _ got: V4L2Picture, _ rate: Double?) -> [String] {
-        var notes: [String] = []
-        if got.width != wish.width || got.height != wish.height {
-            notes.append("asked for \(wish.width)x\(wish.height), got \(got.width)x\(got.height)")
-        }
-        if let rate {
-            if abs(rate - wish.rate) > 0.01 * wish.rate {
-                notes.append(
-                    "asked for \(V4L2Choice.rate(wish.rate)) frames/s, got \(V4L2Choice.rate(rate)) frames/s")
+            for index in 0..<camera.buffers { try camera.port.queue(index) }
+        } catch { throw camera.trouble(error, .queue) }
+        do throws(Errno) { try camera.port.streamOn() } catch { throw camera.trouble(error, .streamOn) }
+        do {
+            try loop.watch(camera.port.descriptor, for: .readable) { [weak self] events in
+                self?.assumeIsolated { $0.drain(events) }
             }
-        } else {
-            notes.append("asked for \(V4L2Choice.rate(wish.rate)) frames/s, and the driver can't be told a rate")
-        }
-        return notes
-    }
-
-    private static func wholeSize(_ encoding: VideoFormat.Encoding, _ picture: V4L2Picture) -> Int? {
-        let lines = picture.bytesPerLine.multipliedReportingOverflow(by: picture.height)
-        guard !lines.overflow else { return nil }
-        return switch encoding {
-        case .yuyv: lines.partialValue
-        case .nv12, .yuv420p: lines.partialValue / 2 * 3
-        case .mjpeg, .h264, .hevc: nil
+            run?.isWatching = true
+        } catch {
+            camera.port.streamOff()
+            throw CameraTrouble(
+                kind: .broken,
+                error: DeviceError(
+                    .inputOutput, stream: stream, cause: "the camera can't be waited for: \(error)",
+                    cure: "restart the program"))
         }
     }
 
-    private func description(_ opened: Opened, _ identity: String, _ stamp: BufferStamp) -> StreamDescription {
-        let format = opened.format
-        let rate = opened.rate.map { " at \(V4L2Choice.rate($0)) frames/s" } ?? ""
-        let asked = opened.notes.filter { $0.hasPrefix("asked") }
-        let difference = asked.isEmpty ? "" : " (\(asked.joined(separator: "; ")))"
-        return StreamDescription(
-            id: stream, kind: .video, deviceKind: V4L2CameraKind.name, deviceIdentity: identity,
-            label:
-                "\(opened.node.card), \(format.encoding.rawValue) \(format.width)x\(format.height)\(rate)\(difference)",
-            nominalRate: opened.rate, video: format,
-            capabilities: StreamCapabilities(
-                producesFile: true, supportsPreciseTimestamps: stamp.clock == .monotonic),
-            timestampSource: stamp.words)
-    }
-
-    private func fault(
-        _ error: Errno, _ operation: V4L2Fault.Operation, _ node: CameraNode, _ port: (any V4L2Port)? = nil
-    ) -> DeviceError {
-        let own = (port ?? opened?.port)?.descriptor
-        return V4L2Fault(
-            error, during: operation, path: node.path, name: node.card, demand: demand,
-            holder: { DeviceHolder.words(for: node.path, except: own) }
-        ).error(for: stream)
-    }
-
-    /// Megabytes a second of an uncompressed stream.
-    private var demand: Double? {
-        guard let opened, let whole = opened.wholeSize, let rate = opened.rate else { return nil }
-        return Double(whole) * rate / 1e6
+    private func finishStart(with error: (any Error)?) {
+        guard let starter else { return }
+        self.starter = nil
+        if let error { starter.resume(throwing: error) } else { starter.resume() }
     }
 
     // MARK: Frames, on the loop's thread
 
-    private func drain() {
-        guard var current = run, let opened else { return }
+    private func drain(_ events: EventLoop.Events) {
+        guard var current = run, current.isWatching, let camera else { return }
+        var taken = 0
         // At most what was queued at the wake-up, so that a stop gets its turn.
-        for _ in 0..<opened.buffers {
+        for _ in 0..<camera.buffers {
             do throws(Errno) {
-                guard let filled = try opened.port.dequeue() else { break }
-                handle(filled, opened, &current)
-                try opened.port.queue(filled.index)
+                guard let filled = try camera.port.dequeue() else { break }
+                taken += 1
+                let now = FrameStamper.Clocks(
+                    monotonic: HostClock.now, wall: HostClock.wall.nanoseconds, boottime: HostClock.boottimeNanoseconds)
+                // Copied before the buffer goes back to the driver.
+                let bytes = camera.port.bytes(of: filled, limit: camera.shape.wholeSize ?? .max)
+                let last = current.intake.lastCapture
+                let outputs = current.intake.take(filled, bytes: bytes, at: now)
+                deliver(outputs, since: last, &current)
+                try camera.port.queue(filled.index)
             } catch {
                 run = current
-                fail(error, opened)
+                broke(camera.trouble(error, .dequeue))
                 return
             }
         }
         run = current
+        // The driver says that something is wrong and has no errno for it: it would wake this thread for ever.
+        if taken == 0, !events.isDisjoint(with: [.error, .hangup]) {
+            broke(camera.trouble(.inputOutput, .dequeue))
+        }
     }
 
-    private func handle(_ filled: V4L2Filled, _ opened: Opened, _ run: inout Run) {
-        let arrival = HostClock.now
-        switch run.tracker.next(filled.sequence, arrival: arrival) {
-        case .continuous: break
-        case .lost(let count): run.lost += count
-        case .newEpoch: run.sink.report(.note("the driver's frame counter began anew"))
-        case .noCounter:
-            run.sink.report(.note("the driver doesn't count frames: losses can't be told"))
-        }
-        let stamp = run.stamper.stamp(filled, arrival: arrival)
-        if let change = stamp.change { run.sink.report(.note(change)) }
-        guard isWhole(filled, opened) else {
-            run.lost += 1
-            if !run.toldDamage {
-                run.toldDamage = true
-                run.sink.report(.note("the driver hands over damaged frames, which are left out and counted as lost"))
-            }
+    private func deliver(_ outputs: [FrameIntake.Output], since last: Timestamp<HostTime>?, _ run: inout Run) {
+        guard case .sample(let sample) = outputs.last else {
+            for case .event(let event) in outputs { run.sink.report(event) }
             return
         }
-        // Copied before the buffer goes back to the driver.
-        let bytes = opened.port.bytes(of: filled, limit: opened.wholeSize ?? .max)
-        if run.lost > 0 {
-            run.sink.report(.lost(count: run.lost, before: stamp.capture))
-            run.lost = 0
+        let now = sample.arrival
+        if run.supervisor == nil {
+            run.supervisor = CameraSupervisor(rate: camera?.shape.description.nominalRate, at: now)
+            finishStart(with: nil)
         }
-        run.sink.deliver(
-            Sample(
-                payload: .frame(bytes, isKey: AccessUnit.isKey(bytes, opened.format.encoding)),
-                capture: stamp.capture, uncertainty: stamp.uncertainty, arrival: arrival, device: filled.stamp,
-                sequence: Int64(filled.sequence)))
+        for case .resumed(_, let cause) in run.supervisor?.handle(.frame, at: now) ?? [] {
+            if let last, last + run.intake.period < sample.capture {
+                run.sink.report(.gap(from: last + run.intake.period, to: sample.capture, cause: cause))
+            }
+        }
+        for output in outputs {
+            switch output {
+            case .event(let event): run.sink.report(event)
+            case .sample(let sample): run.sink.deliver(sample)
+            }
+        }
     }
 
-    private func isWhole(_ filled: V4L2Filled, _ opened: Opened) -> Bool {
-        filled.flags & UInt32(V4L2_BUF_FLAG_ERROR) == 0 && filled.bytesUsed >= max(1, opened.wholeSize ?? 1)
+    // MARK: Trouble
+
+    private func broke(_ trouble: CameraTrouble) {
+        guard let run else { return }
+        guard run.supervisor != nil else {
+            // Before its first frame a camera is what it is: `start` says so.
+            let starter = starter
+            self.starter = nil
+            stop()
+            starter?.resume(throwing: trouble.error)
+            return
+        }
+        feed(.broke(trouble.kind, trouble.error.description))
     }
 
-    private func fail(_ error: Errno, _ opened: Opened) {
+    private func feed(_ event: CameraSupervisor.Event) {
+        guard let actions = run?.supervisor?.handle(event, at: HostClock.now) else { return }
+        for action in actions { perform(action) }
+    }
+
+    private func perform(_ action: CameraSupervisor.Action) {
         guard let sink = run?.sink else { return }
-        let sentence = fault(error, .dequeue, opened.node)
-        stop()
-        sink.report(.failed(sentence.description))
+        switch action {
+        case .close: closeForNow()
+        case .reopen: reopen()
+        case .interrupted(let since, let cause):
+            log.warning(cause)
+            sink.report(.interrupted(since: since, cause: cause))
+        case .resumed: break
+        case .fail(let sentence):
+            stop()
+            sink.report(.failed("\(stream): \(sentence)"))
+        }
+    }
+
+    private func closeForNow() {
+        guard let camera, var current = run else { return }
+        if current.isWatching {
+            loop.unwatch(camera.port.descriptor)
+            camera.port.streamOff()
+            current.isWatching = false
+        }
+        for event in current.intake.rest(at: HostClock.now) { current.sink.report(event) }
+        run = current
+        camera.close()
+    }
+
+    private func reopen() {
+        guard let old = camera, run != nil else { return }
+        let nodes = machine.nodes()
+        switch CameraReturn(of: old.fingerprint, hadOwnSerial: old.hasOwnSerial, among: nodes) {
+        case .away: feed(.notReopened(.gone, CameraFaults(stream: stream, node: old.node).unplugged))
+        case .another(let node):
+            feed(
+                .notReopened(
+                    .gone,
+                    "\(stream): '\(node.card)' is in the port of the camera that was unplugged; plug that one in again")
+            )
+        case .back(let node):
+            do throws(CameraTrouble) {
+                let camera = try OpenCamera(node, among: nodes, for: stream, options.wish, connect: machine.connect)
+                self.camera = camera
+                run?.intake.reopened(camera.shape, cause: "it was opened again after it had broken off")
+                feed(.reopened)
+                try streamOn(camera)
+            } catch {
+                feed(.notReopened(error.kind, error.error.description))
+                feed(.broke(error.kind, error.error.description))
+            }
+        }
+    }
+
+    // MARK: Waiting
+
+    private func scheduleTick(since begin: Timestamp<HostTime>) {
+        timer = loop.schedule(at: HostClock.now + Self.tick) { [weak self] in
+            self?.assumeIsolated { camera in
+                guard camera.run != nil else { return }
+                camera.look(since: begin)
+                if camera.run != nil { camera.scheduleTick(since: begin) }
+            }
+        }
+    }
+
+    private func look(since begin: Timestamp<HostTime>) {
+        guard run?.supervisor == nil else { return feed(.tick) }
+        let silence = HostClock.now - begin
+        let rate = camera?.shape.description.nominalRate
+        guard silence >= CameraSupervisor(rate: rate, at: begin).firstFrameLimit, let node = camera?.node else {
+            return
+        }
+        broke(
+            CameraTrouble(
+                kind: .broken,
+                error: DeviceError(
+                    .timedOut, stream: stream,
+                    cause: "camera '\(node.card)' (\(node.path)) is open and sends no frame for "
+                        + CameraSupervisor.words(silence),
+                    cure: "unplug it and plug it in again; see whether its lens cover or its switch turns it off")))
+    }
+
+    private func watchPlugs() {
+        guard let monitor = machine.plugs() else { return }
+        do {
+            try loop.watch(monitor.descriptor, for: .readable) { [weak self] _ in
+                self?.assumeIsolated { camera in
+                    if camera.monitor?.drain() == true { camera.feed(.plugged) }
+                }
+            }
+            self.monitor = monitor
+        } catch { log.warning("plugged cameras are looked for every 2 s only: \(error)") }
+    }
+
+    private func unwatchPlugs() {
+        if let monitor { loop.unwatch(monitor.descriptor) }
+        monitor = nil
     }
 }

@@ -7,6 +7,8 @@ package enum V4L2Choice {
     /// What a configuration asks for.
     package enum Format: String, Sendable, CaseIterable {
         case auto, yuyv, nv12, yuv420p, mjpeg, h264, hevc
+        /// Put into an order that the encoder takes: see `RawArrangement`.
+        case uyvy, yvyu, grey, nv21, yv12, rgb24, bgr24
     }
 
     package struct Wish: Sendable, Hashable {
@@ -17,6 +19,7 @@ package enum V4L2Choice {
         package var height = 720
         /// Frames a second.
         package var rate = 30.0
+        package var controls: [ControlWish] = []
 
         package init() {}
     }
@@ -28,8 +31,8 @@ package enum V4L2Choice {
     /// The format to set; nil when the node offers none that can be recorded, or not the one that was asked for.
     package static func fourCC(for wish: Wish, among offers: [V4L2Offer]) -> FourCC? {
         let legal = offers.filter { offer in
-            guard let encoding = offer.fourCC.encoding else { return false }
-            return wish.format == .auto || encoding.rawValue == wish.format.rawValue
+            guard let word = offer.fourCC.word else { return false }
+            return wish.format == .auto || word == wish.format.rawValue
         }
         // A node may list one encoding twice (MJPG and JPEG): the first one counts.
         let ranked = legal.enumerated().sorted { a, b in
@@ -43,7 +46,10 @@ package enum V4L2Choice {
     private static func score(_ offer: V4L2Offer, _ wish: Wish) -> [Double] {
         let fitting = offer.sizes.filter { $0.width.contains(wish.width) && $0.height.contains(wish.height) }
         let fastest = fitting.flatMap(\.rates).max() ?? wish.rate
-        let place = offer.fourCC.encoding.flatMap(preference.firstIndex) ?? preference.count
+        // What has to be arranged anew costs more than what needn't be.
+        let place =
+            RawArrangement(offer.fourCC) == nil
+            ? offer.fourCC.encoding.flatMap(preference.firstIndex) ?? preference.count : preference.count
         // A driver that lists no sizes may take any.
         let hasSize = !fitting.isEmpty || offer.sizes.isEmpty
         return [hasSize ? 0 : 1, fastest >= wish.rate * 0.99 ? 0 : 1 + wish.rate - fastest, Double(place)]
@@ -52,7 +58,7 @@ package enum V4L2Choice {
     /// "mjpeg 640x480 30; 1280x720 15, 30 frames/s", one line for each format, for a person.
     package static func abilities(_ offers: [V4L2Offer]) -> [String] {
         offers.compactMap { offer in
-            guard let encoding = offer.fourCC.encoding else { return nil }
+            guard let word = offer.fourCC.word else { return nil }
             let sizes = offer.sizes.map { size in
                 let text =
                     size.width.count == 1 && size.height.count == 1
@@ -62,7 +68,7 @@ package enum V4L2Choice {
                 let rates = size.rates.map(Self.rate).joined(separator: ", ")
                 return rates.isEmpty ? text : "\(text) at \(rates)"
             }
-            return sizes.isEmpty ? encoding.rawValue : "\(encoding.rawValue): \(sizes.joined(separator: "; "))"
+            return sizes.isEmpty ? word : "\(word): \(sizes.joined(separator: "; "))"
         }
     }
 

@@ -50,7 +50,7 @@ package final class V4L2Node: V4L2Port {
         let pix = format.fmt.pix
         return V4L2Picture(
             fourCC: FourCC(rawValue: pix.pixelformat), width: Int(pix.width), height: Int(pix.height),
-            bytesPerLine: Int(pix.bytesperline))
+            bytesPerLine: Int(pix.bytesperline), sizeImage: Int(pix.sizeimage))
     }
 
     package func setRate(_ rate: Double) throws(Errno) -> Double? {
@@ -68,6 +68,31 @@ package final class V4L2Node: V4L2Port {
         let answer = parameters.parm.capture
         guard answer.capability & UInt32(V4L2_CAP_TIMEPERFRAME) != 0 else { return nil }
         return FrameInterval(answer.timeperframe.numerator, answer.timeperframe.denominator).rate
+    }
+
+    package func controls() -> [V4L2Control] {
+        var controls: [V4L2Control] = []
+        var query = v4l2_query_ext_ctrl()
+        query.id = cv4l_CTRL_NEXT
+        // A driver that never ends its list must not hang the program.
+        while controls.count < 512, (try? control(cv4l_VIDIOC_QUERY_EXT_CTRL, &query)) != nil {
+            if let found = describe(query) { controls.append(found) }
+            query.id |= cv4l_CTRL_NEXT
+        }
+        return controls
+    }
+
+    package func value(of control: V4L2Control) throws(Errno) -> Int64 {
+        guard isOpen else { throw .noDevice }
+        var value: Int64 = 0
+        _ = try throwingErrno { cv4l_control(node, 0, control.id, control.kind == .wide ? 1 : 0, &value) }
+        return value
+    }
+
+    package func set(_ control: V4L2Control, to value: Int64) throws(Errno) {
+        guard isOpen else { throw .noDevice }
+        var value = value
+        _ = try throwingErrno { cv4l_control(node, 1, control.id, control.kind == .wide ? 1 : 0, &value) }
     }
 
     package func mapBuffers(_ count: Int) throws(Errno) -> (count: Int, flags: UInt32) {
@@ -135,6 +160,8 @@ package final class V4L2Node: V4L2Port {
     // MARK: Inside
 
     private func control<T>(_ request: UInt, _ argument: inout T) throws(Errno) {
+        // The number of a closed descriptor may be another file's by now.
+        guard isOpen else { throw .noDevice }
         try withUnsafeMutablePointer(to: &argument) { pointer throws(Errno) in
             _ = try throwingErrno { ioctl(node, request, UnsafeMutableRawPointer(pointer)) }
         }
@@ -157,6 +184,38 @@ package final class V4L2Node: V4L2Port {
 
     private static func text<T>(_ letters: T) -> String {
         withUnsafeBytes(of: letters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    private func describe(_ query: v4l2_query_ext_ctrl) -> V4L2Control? {
+        let flags = query.flags
+        // V4L2_CTRL_TYPE_*: those that hold one number.
+        let kind: V4L2Control.Kind
+        switch query.type {
+        case V4L2_CTRL_TYPE_INTEGER.rawValue, V4L2_CTRL_TYPE_BITMASK.rawValue: kind = .integer
+        case V4L2_CTRL_TYPE_BOOLEAN.rawValue: kind = .boolean
+        case V4L2_CTRL_TYPE_MENU.rawValue, V4L2_CTRL_TYPE_INTEGER_MENU.rawValue: kind = .menu
+        case V4L2_CTRL_TYPE_INTEGER64.rawValue: kind = .wide
+        default: return nil
+        }
+        guard flags & UInt32(V4L2_CTRL_FLAG_DISABLED) == 0, query.maximum >= query.minimum else { return nil }
+        return V4L2Control(
+            id: query.id, title: Self.text(query.name), kind: kind, range: query.minimum...query.maximum,
+            fallback: query.default_value, isReadOnly: flags & UInt32(V4L2_CTRL_FLAG_READ_ONLY) != 0,
+            isInactive: flags & UInt32(V4L2_CTRL_FLAG_INACTIVE) != 0,
+            menu: kind == .menu ? menu(query) : [:])
+    }
+
+    private func menu(_ query: v4l2_query_ext_ctrl) -> [Int64: String] {
+        var entries: [Int64: String] = [:]
+        for index in max(0, query.minimum)...max(0, min(query.maximum, 255)) {
+            var entry = v4l2_querymenu()
+            entry.id = query.id
+            entry.index = UInt32(clamping: index)
+            guard (try? control(cv4l_VIDIOC_QUERYMENU, &entry)) != nil else { continue }
+            entries[index] =
+                query.type == V4L2_CTRL_TYPE_INTEGER_MENU.rawValue ? "\(entry.value)" : Self.text(entry.name)
+        }
+        return entries
     }
 
     private func offer(_ index: Int) -> V4L2Offer? {

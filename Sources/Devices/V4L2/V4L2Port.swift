@@ -26,6 +26,17 @@ package protocol V4L2Port: AnyObject {
     /// The corresponding ioctl is `VIDIOC_S_PARM`.
     func setRate(_ rate: Double) throws(Errno) -> Double?
 
+    /// What can be set on the camera, in the driver's order.
+    ///
+    /// The corresponding ioctls are `VIDIOC_QUERY_EXT_CTRL` and `VIDIOC_QUERYMENU`.
+    func controls() -> [V4L2Control]
+
+    /// The corresponding ioctl is `VIDIOC_G_EXT_CTRLS`.
+    func value(of control: V4L2Control) throws(Errno) -> Int64
+
+    /// The corresponding ioctl is `VIDIOC_S_EXT_CTRLS`.
+    func set(_ control: V4L2Control, to value: Int64) throws(Errno)
+
     /// Makes and maps the buffers; the answer is how many there are, and the flags of the first one.
     ///
     /// The corresponding ioctls are `VIDIOC_REQBUFS` and `VIDIOC_QUERYBUF`.
@@ -105,12 +116,15 @@ package struct V4L2Picture: Sendable, Hashable {
     package var width: Int
     package var height: Int
     package var bytesPerLine: Int
+    /// The most bytes that a picture has, as the driver reckons them; 0 when it doesn't say.
+    package var sizeImage: Int
 
-    package init(fourCC: FourCC, width: Int, height: Int, bytesPerLine: Int = 0) {
+    package init(fourCC: FourCC, width: Int, height: Int, bytesPerLine: Int = 0, sizeImage: Int = 0) {
         self.fourCC = fourCC
         self.width = width
         self.height = height
         self.bytesPerLine = bytesPerLine
+        self.sizeImage = sizeImage
     }
 }
 

@@ -50,6 +50,40 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         }
     }
 
+    /// A stretch in which counters, stamps and format go on without a break.
+    package struct Epoch: Codable, Sendable, Hashable {
+        package var number: Int
+        package var from: Timestamp<HostTime>
+        /// Why it began.
+        package var cause: String
+        package var lossMethod: LossMethod?
+        package var timestampSource: String
+        package var deviceIdentity: String
+        /// Where its samples are, relative to the episode's folder.
+        package var filePath: String
+
+        package init(
+            number: Int, from: Timestamp<HostTime>, cause: String, description: StreamDescription, filePath: String
+        ) {
+            self.number = number
+            self.from = from
+            self.cause = cause
+            self.filePath = filePath
+            lossMethod = description.lossMethod
+            timestampSource = description.timestampSource
+            deviceIdentity = description.deviceIdentity
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case number, cause
+            case from = "from_ns"
+            case lossMethod = "loss_method"
+            case timestampSource = "timestamp_source"
+            case deviceIdentity = "device_identity"
+            case filePath = "file_path"
+        }
+    }
+
     /// How many gaps are kept; beyond them only their number and their length together.
     package static let gapLimit = 1_000
 
@@ -79,6 +113,12 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var first: Timestamp<HostTime>?
     package var last: Timestamp<HostTime>?
     package var timestampSource: String?
+    /// How lost samples were told; that of the last epoch.
+    package var lossMethod: LossMethod?
+    /// Of devices that can break off and come back, or whose counters begin anew; the first is that of T0.
+    package var epochs: [Epoch]?
+    /// How many samples have each flag of the rows' `flags`.
+    package var flagged: [String: Int64]?
     /// Frames whose stamp in the container had to be moved on, since it wasn't later than the one before.
     package var adjustedStamps: Int64?
     /// Of a camera that records by itself: when the acknowledgement of its start was read, and half the round trip.
@@ -116,6 +156,7 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         if description.kind != .sensor { timestampsPath = EpisodeLayout.timestamps(description.id) }
         self.description = description
         timestampSource = description.timestampSource
+        lossMethod = description.lossMethod
     }
 
     package mutating func add(_ gap: Gap) {
@@ -141,6 +182,8 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case last = "last_capture_ns"
         case timestampSource = "timestamp_source"
         case adjustedStamps = "adjusted_stamps"
+        case lossMethod = "loss_method"
+        case epochs, flagged
         case acknowledgedStart = "acknowledged_start_ns"
         case acknowledgedUncertainty = "acknowledged_uncertainty_ns"
         case sound = "audio_track"

@@ -88,10 +88,15 @@ package enum EpisodeVerifier {
             switch stream.kind {
             case .video:
                 let probe = try ContainerProbe(path: "\(folder)/\(media)")
-                report.containerFrames[stream.id] = probe.videoPackets
-                if let rows, rows != probe.videoPackets {
+                var frames = probe.videoPackets
+                // A stream whose format changed in the take has further files.
+                for further in try segments(of: media, in: folder) {
+                    frames += try ContainerProbe(path: "\(folder)/\(further)").videoPackets
+                }
+                report.containerFrames[stream.id] = frames
+                if let rows, rows != frames {
                     report.findings.append(
-                        "stream \(stream.id) has \(probe.videoPackets) frames in \(media) and \(rows) rows of stamps")
+                        "stream \(stream.id) has \(frames) frames in \(media) and \(rows) rows of stamps")
                 }
                 if probe.tornPackets > 0 { report.findings.append("\(media) has \(probe.tornPackets) torn frames") }
             case .audio:
@@ -107,5 +112,13 @@ package enum EpisodeVerifier {
         } catch {
             report.findings.append("stream \(stream.id): \(error)")
         }
+    }
+
+    /// `<name>_seg01.mp4` and so on, beside `<name>.mp4`.
+    private static func segments(of media: String, in folder: String) throws -> [String] {
+        let place = FilePath.parent(of: media)
+        let prefix = "\(FilePath.name(of: media).dropLast(".mp4".count))_seg"
+        return try Files.list("\(folder)/\(place)").filter { $0.hasPrefix(prefix) && $0.hasSuffix(".mp4") }
+            .map { "\(place)/\($0)" }
     }
 }

@@ -97,6 +97,8 @@ package struct DeviceList: Codable, Sendable, Hashable {
         package var abilities: [String]
         /// In words: "busy: held by process 123 (cheese)".
         package var problem: String?
+        /// More of a camera; nil for other kinds.
+        package var camera: AttachedCamera?
 
         package init(kind: String, identity: String, label: String, abilities: [String], problem: String? = nil) {
             self.kind = kind

@@ -71,7 +71,7 @@ fi
 
 stage take || exit 0
 echo "-- agent"
-export PATH=$LAB_ROOT/.build/release:$PATH DOWNBEAT_HOME=/out/agent DOWNBEAT_CONFIG=/out/agent.json5
+export PATH=$LAB_ROOT/.build/$LAB_BUILD:$PATH DOWNBEAT_HOME=/out/agent DOWNBEAT_CONFIG=/out/agent.json5
 downbeat-agent devices
 for ((i = 0; i < 300; i++)); do [ -e /out/token ] && break; sleep 0.2; done
 downbeat-agent join "$(cat /out/token)" || exit 1
