@@ -72,16 +72,19 @@ let package = Package(
         room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
 
+        // What is decided by several hosts' files together
+        room("Alignment", ["Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
+
         // The programs' insides
         room("Agent", ["Transport", "Devices", "Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
         room(
             "Coordinator",
-            ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
-        room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
+            ["Transport", "Alignment", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
+        room("SyncServer", ["Alignment", "Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
         command(
             "downbeat",
-            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
+            ["Coordinator", "SyncServer", "Alignment", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
         // Measuring
@@ -119,7 +122,10 @@ let package = Package(
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
-        tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
+        tests(
+            "AlignmentTests",
+            ["Alignment", "AcousticScenes", "Acoustics", "Episode", "Platform", "Protocol", "Timing"]),
+        tests("SyncServerTests", ["SyncServer", "Alignment", "Episode", "Platform", "Protocol", "Timing"]),
         tests("IntegrationTests", ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
     ],
     swiftLanguageModes: [.v6]

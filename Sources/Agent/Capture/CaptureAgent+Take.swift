@@ -92,14 +92,15 @@ extension CaptureAgent {
     }
 
     private func playing(_ moment: ChirpMoment, at instant: Timestamp<HostTime>, _ plan: TakePlan) async {
-        let spec = moment == .start ? plan.startSpec : plan.startSpec?.reversed
+        let start = plan.startSpec
+        let spec = moment == .stop ? start?.reversed : start
         var report = ChirpReport(take: plan.take, moment: moment, emitted: nil, source: .silent)
         do {
-            guard let speaker = configuration.speaker, let rate = speakerRate, let spec else {
+            guard let speaker = configuration.speaker, let rate = speakerRate, let start else {
                 throw SessionError.deviceUnsupported(
                     reason: "host \(host) has no speaker to play with" + (speakerError.map { ": \($0)" } ?? ""))
             }
-            let emission = try await speaker.play(Chirp.samples(spec, rate: rate), at: instant)
+            let emission = try await speaker.play(Chirp.samples(moment, of: start, rate: rate), at: instant)
             (report.emitted, report.source) = (emission.instant, emission.source)
         } catch {
             report.error = "\(error)"
