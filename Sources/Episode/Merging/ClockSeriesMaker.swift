@@ -25,8 +25,9 @@ package enum ClockSeriesMaker {
         }
     }
 
-    /// What is wrong with the series in a folder, a sentence each; empty when it is what the exchanges give. With the
-    /// numbers of rows and of exchanges; nil when the folder has no exchanges.
+    /// What is wrong with the series in a folder, a sentence each; empty when it is what the exchanges give.
+    ///
+    /// With the numbers of rows and of exchanges; nil when the folder has no exchanges.
     package static func check(folder: String) throws -> (rows: Int, exchanges: Int, findings: [String])? {
         let raw = "\(folder)/\(ClockExchangeLog.name)"
         guard Files.size(raw) != nil else { return nil }
