@@ -59,6 +59,7 @@ let package = Package(
         library("CSQLite", apt: "libsqlite3-dev", pkgConfig: "sqlite3"),
         library("CCrypto", apt: "libssl-dev", pkgConfig: "libcrypto"),
         library("CFFTW", apt: "libfftw3-dev"),
+        library("CBlueZ", apt: "libbluetooth-dev", pkgConfig: "bluez"),
 
         // Pure
         room("Timing", pure: true),
@@ -68,7 +69,7 @@ let package = Package(
         // Linux and the outside
         room("Platform", ["Timing", "CLinux", "CCrypto"]),
         room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto"]),
-        room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev"]),
+        room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
 
         // The programs' insides
