@@ -1,4 +1,5 @@
 internal import Devices
+internal import Episode
 internal import Protocol
 internal import TestSupport
 internal import Testing

@@ -1,6 +1,7 @@
 package import Episode
 internal import Platform
 internal import Protocol
+internal import Timing
 
 /// What sealing made.
 package struct SealResult: Sendable {
@@ -88,7 +89,7 @@ package struct EpisodeSealer: Sendable {
         plan.task = record.settings.task.isEmpty ? nil : record.settings.task
         plan.participant = record.settings.participant.isEmpty ? nil : record.settings.participant
         plan.start = record.start
-        plan.stop = record.stop
+        plan.stop = record.stop ?? Self.endOfHosts(plan.clocks, folder)
         plan.startWall = record.startWall
         plan.clockClaim = ClockClaim.now
         for host in record.hosts {
@@ -104,6 +105,16 @@ package struct EpisodeSealer: Sendable {
             }
         }
         return plan
+    }
+
+    /// T1 of a take that nobody stopped: the latest of the ends that the hosts wrote down, on rig time.
+    ///
+    /// Each host ended by itself, at the limit that it was given with its commit; one that ended before the others shows
+    /// it by the latest. Nil when no end is known, or no clock that maps it.
+    static func endOfHosts(_ clocks: [HostID: ClockSeries], _ folder: String) -> Timestamp<RigTime>? {
+        clocks.compactMap { host, clock in
+            (try? HostManifest.read("\(folder)/hosts/\(host)/manifest.json"))?.stop.flatMap { clock.rig($0)?.time }
+        }.max()
     }
 
     /// A plan of what is known from the folder alone.

@@ -94,7 +94,7 @@ extension SessionCoordinator {
         Task {
             do {
                 let link = try await self.options.connect(agent, key, keys)
-                self.connected(agent, link)
+                await self.connected(agent, link)
             } catch {
                 self.opening.remove(uuid)
                 self.registryTakes(.refused(uuid, .unreadable("no connection can be made: \(error)")))
@@ -102,9 +102,11 @@ extension SessionCoordinator {
         }
     }
 
-    private func connected(_ agent: AgentAdvertisement, _ link: any AgentLink) {
+    private func connected(_ agent: AgentAdvertisement, _ link: any AgentLink) async {
         let uuid = agent.hostUUID
         opening.remove(uuid)
+        // Refused meanwhile: a twin of it was found.
+        guard registry.entries[uuid]?.link != HostRegistry.Link.none else { return await link.close() }
         let session = HostSession(
             uuid: uuid, link: link,
             identity: HostSession.Identity(coordinator: trust.coordinator, name: trust.name),

@@ -64,15 +64,13 @@ extension SessionCoordinator {
         }
     }
 
-    /// The episodes that hosts record now.
+    /// The episodes that hosts record now, or have promised to begin.
     package func runningEpisodes() -> [EpisodeID] {
-        Set(snapshots().values.compactMap { $0.status.state == .recording ? $0.status.episode : nil }).sorted()
+        Set(snapshots().values.compactMap { $0.takeUnderWay == nil ? nil : $0.status.episode }).sorted()
     }
 
     private func running(_ record: TakeRecord) -> [HostID] {
-        snapshots().filter { host, snapshot in
-            snapshot.status.state == .recording && snapshot.status.take == record.settings.take
-        }.map(\.key).sorted()
+        snapshots().filter { $0.value.takeUnderWay == record.settings.take }.map(\.key).sorted()
     }
 
     private func feedSnapshots(_ record: TakeRecord) {

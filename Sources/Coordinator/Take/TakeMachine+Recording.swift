@@ -147,7 +147,7 @@ extension TakeMachine {
         for report in snapshot.chirps { chirped(host, report) }
         let here = snapshot.episodes.first { $0.take == settings.take || $0.episode == settings.episode }
         guard known.hasCommitted || (known.phase == .left && record.start != nil) else { return }
-        let isRunning = snapshot.status.take == settings.take && snapshot.status.state == .recording
+        let isRunning = snapshot.takeUnderWay == settings.take
         if isRunning {
             if known.phase == .left || known.phase == .finished { set(host, .committed) }
             if phase == .stopping, let stop = record.stop {

@@ -426,4 +426,29 @@ internal import Timing
         for host in TakeScenario.hosts { other.send(.happened(host, TakeScenario.finished(stage.settings))) }
         #expect(other.count { $0.isIngest } == 3)
     }
+
+    @Test(
+        "what is under way on a host: a promise counts before T0, a take that is over doesn't",
+        arguments: [
+            (AgentState.connected, true, EpisodeProgress?.none, true), (.connected, true, .recording, true),
+            (.connected, false, nil, false), (.recording, true, .recording, true), (.stopping, true, .recording, true),
+            (.connected, true, .finished, false), (.ingesting, true, .finished, false),
+            (.connected, true, .ingested, false), (.connected, true, .recovered, false),
+        ])
+    func underWay(state: AgentState, isCommitted: Bool, progress: EpisodeProgress?, expected: Bool) {
+        let settings = TakeScenario.settings()
+        let status = HostStatus(
+            state: state, take: settings.take, episode: settings.episode, streams: [], freeBytes: 1,
+            now: Timestamp(nanoseconds: 1))
+        let commit = Commit(
+            take: settings.take, start: Timestamp(nanoseconds: 5), bound: .zero, limit: Timestamp(nanoseconds: 9))
+        let episodes = progress.map {
+            EpisodeSummary(
+                episode: settings.episode, session: settings.session, take: settings.take, progress: $0, bytes: 1)
+        }
+        let snapshot = HostSnapshot(
+            status: status, plan: nil, commit: isCommitted ? commit : nil, chirps: [],
+            episodes: episodes.map { [$0] } ?? [])
+        #expect((snapshot.takeUnderWay == settings.take) == expected)
+    }
 }
