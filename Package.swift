@@ -94,6 +94,10 @@ let package = Package(
             name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],
             path: "Tests/Lab/Peer",
             swiftSettings: strict),
+        // The Bluetooth lab's: emulated gloves behind a virtual adapter, and our devices before it.
+        .executableTarget(
+            name: "bluetooth-lab", dependencies: ["Devices", "Platform", "Protocol", "Timing"],
+            path: "Tests/Lab/Bluetooth", swiftSettings: strict),
 
         // Tests
         .target(
@@ -106,7 +110,8 @@ let package = Package(
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
-        tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests(
+            "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),

@@ -101,7 +101,7 @@ extension TakeRecord {
             settings: TakeSettings(
                 take: summary.take, session: summary.session, episode: episode, task: plan?.task ?? "",
                 participant: plan?.participant ?? "", hosts: known.map(\.0), leader: plan?.leader ?? first,
-                chirp: plan?.chirp ?? .off, policy: plan?.policy ?? .warn))
+                chirp: plan?.chirp ?? .off, chirpSpec: plan?.chirpSpec, policy: plan?.policy ?? .warn))
         phase = .recording
         for index in hosts.indices {
             hosts[index].hasCommitted = true

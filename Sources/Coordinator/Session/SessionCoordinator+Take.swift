@@ -93,6 +93,12 @@ extension SessionCoordinator {
         switch action {
         case .arm(let host):
             ask(host, .arm, .arm(settings.plan(for: host)), timeout: settings.timing.startTimeout + .seconds(4))
+        case .checkSound(let hosts):
+            // Unstructured: the take may be called off meanwhile.
+            Task {
+                let presets = [settings.chirp]
+                self.feed(.soundChecked(await self.checkSound(settings, hosts: hosts, presets: presets)))
+            }
         case .journal: await writeJournal()
         case .commit(let host, let start, let limit): commit(host, start, limit, settings)
         case .chirp(let host, let moment, let at): chirp(host, moment, at, settings)
@@ -156,7 +162,10 @@ extension SessionCoordinator {
             do {
                 answer = Self.answer(try await link.request(message, timeout: timeout), step)
             } catch let refusal as Refusal {
-                answer = .failed(step, TakeFailure(Self.withoutName(refusal.message, host), code: refusal.code))
+                answer = .failed(
+                    step,
+                    TakeFailure(
+                        Self.withoutName(refusal.message, host), code: refusal.code, streams: refusal.streams ?? []))
             } catch {
                 answer = .failed(step, TakeFailure(Self.withoutName("\(error)", host)))
             }

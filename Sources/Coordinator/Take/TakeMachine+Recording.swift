@@ -176,7 +176,7 @@ extension TakeMachine {
         deadlines[.streaming] = nil
         let lead = settings.timing.chirpLead
         var stop = now + lead
-        if canChirp, let spec = settings.chirp.startSpec {
+        if canChirp, let spec = settings.startSpec {
             let length = Interval.seconds(spec.durationMilliseconds / 1000)
             // The two chirps never overlap.
             var at = now + lead

@@ -5,10 +5,12 @@ package import Protocol
 /// Concurrency: all of it runs on the glove's thread; see `GloveSession`.
 package struct GloveDevice: CaptureDevice {
     package let stream: StreamID
+    package let hardware: String?
     private let modality: GloveModality
     private let session: GloveSession
 
-    init(_ stream: StreamID, _ modality: GloveModality, of session: GloveSession) {
+    init(_ stream: StreamID, _ modality: GloveModality, of session: GloveSession, hardware: String?) {
+        self.hardware = hardware
         self.stream = stream
         self.modality = modality
         self.session = session

@@ -17,12 +17,14 @@ package enum GloveKind: DeviceKind {
         // An empty address is none, and not the same for both hands.
         let address = said.isEmpty ? nil : said
         let peers = try peers(address, reader)
-        let wish = GloveRegistry.Wish(side: side, address: address?.uppercased())
+        let wish = GloveRegistry.Wish(side: side, address: identity(address, peers))
         do throws(GloveRegistry.Conflict) {
             let session = try surroundings.gloves.session(wish, for: rows) {
                 transport(address, peers, adapter: adapter)
             }
-            return GloveDevice(stream, rows, of: session)
+            let isOnAir = peers.contains { if case .radio = $0 { true } else { false } }
+            return GloveDevice(
+                stream, rows, of: session, hardware: isOnAir ? wish.address.map { "the glove \($0)" } : nil)
         } catch {
             throw reader.invalid(error == .sameRows ? "rows" : "address", .string(said), legal: "\(error)")
         }
@@ -45,6 +47,13 @@ package enum GloveKind: DeviceKind {
                     + "'unix:/tmp/left.sock'")
         }
         return Set(both.map { .radio($0) })
+    }
+
+    /// What tells two gloves apart; none of a folder of sockets, in which any glove will do.
+    private static func identity(_ address: String?, _ peers: Set<LowEnergyPeer>) -> String? {
+        guard let address else { return nil }
+        if address.hasPrefix("unix:") { return peers.isEmpty ? nil : address }
+        return address.hasPrefix("/") ? address : address.uppercased()
     }
 
     private static func transport(

@@ -37,6 +37,27 @@ internal import Timing
         #expect(stage.machine.nextDeadline == nil)
     }
 
+    @Test("two hosts that want one glove are both named, whichever of them has got it")
+    func sharedHardware() {
+        var stage = TakeStage(TakeScenario.settings())
+        stage.send(.begin(present: TakeScenario.hosts))
+        for host in TakeScenario.hosts { stage.send(.clock(host, bound: .microseconds(50))) }
+        var glove = TakeScenario.stream("tactile")
+        glove.hardware = "the glove C0:FF:EE:00:00:01"
+        var report = TakeScenario.report(stage.settings.take)
+        // Two streams of one glove on one host are none of the coordinator's business.
+        report.streams += [glove, glove]
+        stage.answer(ego, .armed(TakeScenario.report(stage.settings.take)))
+        stage.answer(left, .armed(report))
+        stage.answer(
+            right, .failed(.arm, TakeFailure("the glove wasn't heard", code: .deviceFailed, streams: [glove])))
+        #expect(stage.machine.phase == .aborted)
+        let text = "\(stage.log)"
+        #expect(
+            text.contains("left (stream tactile) and right (stream tactile) both want the glove C0:FF:EE:00:00:01"),
+            "\(text)")
+    }
+
     @Test("the journal is written before the first commit")
     func journalFirst() throws {
         var stage = TakeStage(TakeScenario.settings())
