@@ -64,10 +64,8 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
-        let seconds = Int64(usage.ru_utime.tv_sec) + Int64(usage.ru_stime.tv_sec)
-        return .milliseconds(seconds * 1000)
-            + .microseconds(Int64(usage.ru_utime.tv_usec) + Int64(usage.ru_stime.tv_usec))
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Interval.milliseconds(Int64(time.tv_sec) * 1000) + .nanoseconds(Int64(time.tv_nsec))
     }
 }
