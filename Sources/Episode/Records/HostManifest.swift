@@ -64,6 +64,8 @@ package struct HostManifest: Codable, Sendable, Hashable {
     package var clockClaim: ClockClaim?
     package var stopReason: String?
     package var events: [Event]
+    /// What this host played, and when its first sample left.
+    package var chirps: [ChirpReport]?
     /// Sentences for the operator.
     package var errors: [String]
 
@@ -123,6 +125,6 @@ package struct HostManifest: Codable, Sendable, Hashable {
         case hasRealtimePriority = "realtime_priority"
         case clockClaim = "clock_discipline"
         case stopReason = "stop_reason"
-        case events, errors
+        case events, chirps, errors
     }
 }

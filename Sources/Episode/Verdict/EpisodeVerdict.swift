@@ -81,6 +81,8 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
     package var durationSeconds: Double?
     package var reasons: [Reason]
     package var hosts: [Host]
+    /// Network and sound beside each other; nil when nobody listened.
+    package var witness: SoundWitness?
 
     /// All sentences that aren't good news, the worst first, each with its host or stream in it.
     package var sentences: [String] {
@@ -96,6 +98,6 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
         case session = "session_id"
         case episode, color
         case durationSeconds = "duration_s"
-        case reasons, hosts
+        case reasons, hosts, witness
     }
 }
