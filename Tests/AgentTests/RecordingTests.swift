@@ -1,9 +1,6 @@
 internal import Devices
-<<<<<<< HEAD
 internal import Episode
-=======
 internal import Platform
->>>>>>> main
 internal import Protocol
 internal import TestSupport
 internal import Testing

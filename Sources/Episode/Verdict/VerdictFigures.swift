@@ -49,18 +49,13 @@ package struct VerdictFigures: Sendable {
         /// Whether each chirp is in its sound; nil when nobody looked.
         package var startChirpHeard: Bool?
         package var stopChirpHeard: Bool?
-<<<<<<< HEAD
-        /// How far the chirps say that its clock is off, with the limit of that; nil when they say nothing.
-        package var chirpDisagreement: (offset: Interval, bound: Interval)?
+        /// Why its microphone heard nothing; nil when it heard, or nobody looked.
+        package var hearingProblem: String?
         /// Its wall clock against the coordinator's.
         package var wallClock: WallClockRule.Comparison?
         /// When it acted on T0 minus T0, by its own clock.
         package var gateLatency: Interval?
         package var hasRealtimePriority: Bool?
-=======
-        /// Why its microphone heard nothing; nil when it heard, or nobody looked.
-        package var hearingProblem: String?
->>>>>>> main
         package var events: [String]
         package var errors: [String]
         package var streams: [Stream]
