@@ -1,3 +1,4 @@
+internal import Episode
 internal import Protocol
 internal import TestSupport
 internal import Testing
