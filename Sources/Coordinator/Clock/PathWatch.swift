@@ -26,7 +26,7 @@ package struct PathWatch: Sendable {
         // A machine without real-time priority that is busy makes all datagrams some 100 µs later; that is no other path.
         let margin = Interval.microseconds(200)
         guard least > usual * 3 + margin || most * 3 + margin < usual else {
-            self.usual = min(usual, least)
+            if most < usual { self.usual = most }
             return nil
         }
         self.usual = least
