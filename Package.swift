@@ -72,22 +72,29 @@ let package = Package(
         room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
 
+        // What is decided by several hosts' files together
+        room("Alignment", ["Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
+
         // The programs' insides
         room("Agent", ["Transport", "Devices", "Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
         room(
             "Coordinator",
-            ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
-        room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
+            ["Transport", "Alignment", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
+        room("SyncServer", ["Alignment", "Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
         command(
             "downbeat",
-            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
+            ["Coordinator", "SyncServer", "Alignment", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
 
         // Measuring
         .executableTarget(
             name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
+
+        .executableTarget(
+            name: "capture-benchmark", dependencies: ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing"],
+            path: "Benchmarks/capture-benchmark", swiftSettings: strict),
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
@@ -109,13 +116,16 @@ let package = Package(
         tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
-        tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
+        tests("EpisodeTests", ["Episode", "Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests(
             "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
-        tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
+        tests(
+            "AlignmentTests",
+            ["Alignment", "AcousticScenes", "Acoustics", "Episode", "Platform", "Protocol", "Timing"]),
+        tests("SyncServerTests", ["SyncServer", "Alignment", "Episode", "Platform", "Protocol", "Timing"]),
         tests("IntegrationTests", ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
     ],
     swiftLanguageModes: [.v6]

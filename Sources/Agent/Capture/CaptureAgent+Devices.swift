@@ -68,7 +68,9 @@ extension CaptureAgent {
             take: plan.take, streams: slots.map(\.outcome), freeBytes: freeBytes,
             bytesPerSecond: slots.filter { $0.error == nil }.reduce(0) {
                 $0 + ($1.description.map(StreamCost.estimate) ?? 0)
-            }, canPlayChirps: speakerRate != nil || (plan.role == .follower && configuration.speaker != nil))
+            },
+            canPlayChirps: speakerRate != nil
+                || (plan.role == .follower && plan.playsTurn != true && configuration.speaker != nil))
     }
 
     private func checkDisk(_ plan: TakePlan) throws {
@@ -169,7 +171,8 @@ extension CaptureAgent {
     }
 
     private func openSpeaker(_ plan: TakePlan, limit: Interval) async {
-        let isNeeded = plan.role == .leader && (plan.chirp != .off || (plan.countdown ?? 0) > 0)
+        let plays = plan.chirp != .off && (plan.role == .leader || plan.playsTurn == true)
+        let isNeeded = plays || (plan.role == .leader && (plan.countdown ?? 0) > 0)
         guard let speaker = configuration.speaker, isNeeded, speakerRate == nil else { return }
         do {
             speakerRate = try await Patience.within(

@@ -19,11 +19,16 @@ extension CaptureAgent {
             try await scribe.make(folder)
             try await store.save(TakeRecord(plan: plan, commit: commit, progress: .committed))
             let stop = machine.end?.at ?? commit.limit
-            for slot in slots where slot.stage == .running && slot.error == nil {
+            let inTake = slots.filter { $0.stage == .running && $0.error == nil && $0.description != nil }
+            let sound = SoundChoice.Pair(configuration.sound, among: inTake.compactMap(\.description))
+            for note in sound.notes { publish(.warning, take: plan.take, note) }
+            var place = WriterPlace(folder: folder, clockDomain: host.rawValue, longest: stop - commit.start)
+            place.encoding = configuration.encoding
+            for slot in inTake {
                 guard let description = slot.description else { continue }
                 slot.isInTake = true
-                try await slot.recorder.prepare(
-                    description, folder: folder, clockDomain: host.rawValue, start: commit.start, stop: stop)
+                place.sound = sound.involves(slot.stream) ? sound.feed : nil
+                try await slot.recorder.prepare(description, place, start: commit.start, stop: stop)
             }
         } catch let error as SystemError where error.errno == .exists {
             failure = Refusal(
@@ -87,14 +92,15 @@ extension CaptureAgent {
     }
 
     private func playing(_ moment: ChirpMoment, at instant: Timestamp<HostTime>, _ plan: TakePlan) async {
-        let spec = moment == .start ? plan.startSpec : plan.startSpec?.reversed
+        let start = plan.startSpec
+        let spec = moment == .stop ? start?.reversed : start
         var report = ChirpReport(take: plan.take, moment: moment, emitted: nil, source: .silent)
         do {
-            guard let speaker = configuration.speaker, let rate = speakerRate, let spec else {
+            guard let speaker = configuration.speaker, let rate = speakerRate, let start else {
                 throw SessionError.deviceUnsupported(
                     reason: "host \(host) has no speaker to play with" + (speakerError.map { ": \($0)" } ?? ""))
             }
-            let emission = try await speaker.play(Chirp.samples(spec, rate: rate), at: instant)
+            let emission = try await speaker.play(Chirp.samples(moment, of: start, rate: rate), at: instant)
             (report.emitted, report.source) = (emission.instant, emission.source)
         } catch {
             report.error = "\(error)"
@@ -172,14 +178,21 @@ extension CaptureAgent {
 
     private func closeStreams() async -> [ManifestStream] {
         let loop = loop
-        return await withTaskGroup(of: (Int, ManifestStream?).self) { group in
-            for (index, slot) in slots.enumerated() where slot.isInTake {
+        // All the sound must be there before the video is closed that it is heard in.
+        await withTaskGroup(of: Void.self) { group in
+            for slot in slots where slot.isInTake {
                 let (recorder, device, stuck) = (slot.recorder, slot.device, slot.stuck)
                 group.addTask {
                     await recorder.awaitGate()
                     await Self.stop(device, stuck, loop: loop)
-                    return (index, await recorder.finish())
+                    await recorder.settle()
                 }
+            }
+        }
+        return await withTaskGroup(of: (Int, ManifestStream?).self) { group in
+            for (index, slot) in slots.enumerated() where slot.isInTake {
+                let recorder = slot.recorder
+                group.addTask { (index, await recorder.finish()) }
             }
             var entries: [ManifestStream] = []
             for await (index, entry) in group {

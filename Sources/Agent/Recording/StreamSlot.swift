@@ -80,6 +80,18 @@ final class StreamSlot {
 
 /// What a stream is expected to write, for the free space that a take needs.
 enum StreamCost {
+    /// Bytes a second that a device hands over, where that is known: 0 for what it compresses.
+    static func delivered(_ stream: StreamDescription) -> Double {
+        let rate = min(max(stream.nominalRate ?? 0, 0), 1e7)
+        if let audio = stream.audio { return rate * Double(audio.bytesPerFrame) }
+        guard let video = stream.video else { return 0 }
+        switch video.encoding {
+        case .yuyv: return rate * Double(max(video.bytesPerLine, 2 * video.width)) * Double(video.height)
+        case .nv12, .yuv420p: return rate * Double(max(video.bytesPerLine, video.width)) * Double(video.height) * 1.5
+        case .mjpeg, .h264, .hevc: return 0
+        }
+    }
+
     /// Bytes a second.
     static func estimate(_ stream: StreamDescription) -> Int64 {
         let rate = min(max(stream.nominalRate ?? 100, 0), 1e7)

@@ -8,7 +8,7 @@ enum MergedStreamMaker {
         let rows = stream.rows
         let first = rows?.first.map { Timestamp<HostTime>(nanoseconds: $0) }
         let last = rows?.last.map { Timestamp<HostTime>(nanoseconds: $0) }
-        let foreign = foreignDomain(stream, record: record)
+        let foreign = stream.foreignDomain(host: record.host)
         let reason = unalignedReason(stream, hasRows: first != nil, clock: clock, foreign: foreign)
         let isAligned = reason == nil
         let firstRig = isAligned ? first.flatMap { clock?.rig($0) } : nil
@@ -44,12 +44,5 @@ enum MergedStreamMaker {
         if !hasRows { return "it has no time stamps" }
         if let foreign { return "its stamps are of the clock '\(foreign)', which nothing relates to the host's" }
         return clock == nil ? "the clock of its host was never compared with the rig's" : nil
-    }
-
-    /// SyncField's files of one host have its name as domain, `local_host`, or none; a headset's has its own.
-    private static func foreignDomain(_ stream: StreamRecord, record: EpisodeRecord) -> String? {
-        guard let domains = stream.rows?.clockDomains else { return nil }
-        return domains.first { $0.hasPrefix("remote_") }
-            ?? (domains.count > 1 ? domains.first { $0 != record.host && $0 != "local_host" } : nil)
     }
 }

@@ -137,3 +137,14 @@ package struct StreamRecord: Sendable, Hashable {
         }
     }
 }
+
+extension StreamRecord {
+    /// The clock that its stamps are of when that isn't its host's.
+    ///
+    /// SyncField's files of one host have its name as domain, `local_host`, or none; a headset's has its own.
+    package func foreignDomain(host: String) -> String? {
+        guard let domains = rows?.clockDomains else { return nil }
+        return domains.first { $0.hasPrefix("remote_") }
+            ?? (domains.count > 1 ? domains.first { $0 != host && $0 != "local_host" } : nil)
+    }
+}

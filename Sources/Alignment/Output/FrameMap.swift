@@ -5,14 +5,14 @@ internal import Protocol
 /// Which sample of every stream belongs to each frame of the primary one: `frame_map.jsonl`.
 ///
 /// The frames are those of the primary stream within the span that all streams cover on the common clock.
-struct FrameMap: Sendable {
+package struct FrameMap: Sendable {
     /// What was found on the way.
     struct Facts: Sendable {
         /// The largest distance of a matched sample for each stream, ns.
         var largestDelta: [String: Int64] = [:]
     }
 
-    struct NoOverlap: Error, CustomStringConvertible { let description: String }
+    package struct NoOverlap: Error, CustomStringConvertible { package let description: String }
 
     let primary: LoadedStream
     /// All streams' stamps on the common clock, by stream id.
@@ -27,7 +27,7 @@ struct FrameMap: Sendable {
         }
         var times: [String: [Int64]] = [:]
         for loaded in streams {
-            let timeline = alignment.timelines[loaded.stream.host] ?? .identity
+            let timeline = alignment.timeline(loaded.stream.clock)
             let mapped = loaded.rows.times.map(timeline.common)
             guard mapped.allSatisfy({ $0.magnitude < SampleRows.farthest.magnitude }) else {
                 throw NoOverlap(

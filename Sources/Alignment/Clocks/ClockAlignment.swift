@@ -6,12 +6,17 @@ internal import Timing
 ///
 /// A row has `host_id`, `rig_ns`, `offset_ns` (host minus rig), `skew`, `bound_ns` and `skew_bound`; the last three may
 /// be absent, and then no bound is claimed. Other rows are passed over.
-struct ClockSeriesAlignment: AlignmentMethod {
+package struct ClockSeriesAlignment: AlignmentMethod {
     /// More rows than this for a job aren't kept; it is a row a second for 16 hosts and 17 hours.
     static let limit = 1_000_000
 
-    func align(_ input: AlignmentInput) -> AlignmentAttempt {
-        guard let path = input.clockSeries else { return .impossible("no clock_sync.jsonl was given") }
+    package init() {}
+
+    package func place(_ input: AlignmentInput, _ draft: inout AlignmentDraft) throws(Aligner.Unaligned) {
+        guard ClockKnot.isWanted(input, draft) else { return }
+        guard let path = input.clockSeries else {
+            return ClockKnot.fail("no clock_sync.jsonl was given", input, &draft)
+        }
         var knots: [String: [HostTimeline.Knot]] = [:]
         var count = 0
         do {
@@ -23,16 +28,16 @@ struct ClockSeriesAlignment: AlignmentMethod {
                 knots[host, default: []].append(knot)
                 count += 1
             }
-            if let tooLong { return .impossible("line \(tooLong) of clock_sync.jsonl is too long") }
+            if let tooLong { return ClockKnot.fail("line \(tooLong) of clock_sync.jsonl is too long", input, &draft) }
         } catch {
-            return .impossible("clock_sync.jsonl can't be read (\(error))")
+            return ClockKnot.fail("clock_sync.jsonl can't be read (\(error))", input, &draft)
         }
-        return ClockKnot.alignment(method: "clock_series", input: input, knots: knots, source: "clock_sync.jsonl")
+        ClockKnot.place(.clockSeries, knots, source: "clock_sync.jsonl", input, &draft)
     }
 }
 
 /// Aligns by the mapping of each host in the merged `manifest.json`: `hosts[].clock`, from host time to rig time.
-struct ClockMappingAlignment: AlignmentMethod {
+package struct ClockMappingAlignment: AlignmentMethod {
     /// The part of the manifest that counts here.
     private struct Manifest: Decodable {
         struct Host: Decodable {
@@ -47,17 +52,20 @@ struct ClockMappingAlignment: AlignmentMethod {
         let hosts: [Host]
     }
 
-    func align(_ input: AlignmentInput) -> AlignmentAttempt {
-        guard let path = input.manifest else { return .impossible("no manifest.json was given") }
+    package init() {}
+
+    package func place(_ input: AlignmentInput, _ draft: inout AlignmentDraft) throws(Aligner.Unaligned) {
+        guard ClockKnot.isWanted(input, draft) else { return }
+        guard let path = input.manifest else { return ClockKnot.fail("no manifest.json was given", input, &draft) }
         let manifest: Manifest
         do { manifest = try JSONText.decode(Manifest.self, from: try Files.read(path, limit: 256 << 20)) } catch {
-            return .impossible("manifest.json has no hosts with their clocks (\(error))")
+            return ClockKnot.fail("manifest.json has no hosts with their clocks", input, &draft)
         }
         var knots: [String: [HostTimeline.Knot]] = [:]
         for host in manifest.hosts {
             if let knot = host.clock.flatMap(ClockKnot.read) { knots[host.host] = [knot] }
         }
-        return ClockKnot.alignment(method: "clock_mapping", input: input, knots: knots, source: "manifest.json")
+        ClockKnot.place(.clockMapping, knots, source: "manifest.json", input, &draft)
     }
 }
 
@@ -91,17 +99,42 @@ enum ClockKnot {
         return knot
     }
 
-    static func alignment(
-        method: String, input: AlignmentInput, knots: [String: [HostTimeline.Knot]], source: String
-    ) -> AlignmentAttempt {
-        var timelines: [String: HostTimeline] = [:]
-        for host in input.hosts {
-            guard let own = knots[host] else { return .impossible("\(source) has no clock mapping of \(host)") }
-            guard let timeline = HostTimeline(own) else {
-                return .impossible("the clock mappings of \(host) in \(source) contradict each other")
-            }
-            timelines[host] = timeline
+    /// Whether there are clocks of hosts that the network may place.
+    static func isWanted(_ input: AlignmentInput, _ draft: AlignmentDraft) -> Bool {
+        guard input.options.method != .sound, draft.common == nil || draft.common == rig else { return false }
+        return input.clocks.contains { if case .host = $0 { draft.placements[$0] == nil } else { false } }
+    }
+
+    static func fail(_ reason: String, _ input: AlignmentInput, _ draft: inout AlignmentDraft) {
+        for case .host(let host) in input.clocks where draft.placements[.host(host)] == nil {
+            draft.fail(.host(host), reason)
         }
-        return .aligned(Alignment(method: method, timelines: timelines))
+    }
+
+    /// The name of the common clock.
+    static let rig = "rig"
+
+    static func place(
+        _ method: ClockPlacement.Method, _ knots: [String: [HostTimeline.Knot]], source: String,
+        _ input: AlignmentInput, _ draft: inout AlignmentDraft
+    ) {
+        for case .host(let host) in input.clocks where draft.placements[.host(host)] == nil {
+            guard let own = knots[host] else {
+                draft.fail(.host(host), "\(source) has no clock mapping of \(host)")
+                continue
+            }
+            guard let timeline = HostTimeline(own) else {
+                draft.fail(.host(host), "the clock mappings of \(host) in \(source) contradict each other")
+                continue
+            }
+            let times = input.streams.filter { $0.stream.clock == .host(host) }.flatMap {
+                [$0.rows.times.first, $0.rows.times.last].compactMap { $0 }
+            }
+            let bounds = times.map { timeline.bound(at: $0) }
+            let bound = bounds.contains { $0 == nil } ? nil : bounds.compactMap { $0 }.max()
+            draft.placements[.host(host)] = ClockPlacement(
+                method, timeline, uncertainty: bound, isProved: bound != nil)
+            draft.common = rig
+        }
     }
 }

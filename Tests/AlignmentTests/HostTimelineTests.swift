@@ -1,6 +1,6 @@
 internal import Testing
 
-@testable internal import SyncServer
+@testable internal import Alignment
 
 @Suite struct HostTimelineTests {
     private func knot(_ host: Int64, _ offset: Int64, skew: Double = 0, bound: Int64? = 100, skewBound: Double? = 0)

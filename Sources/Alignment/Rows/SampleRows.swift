@@ -1,30 +1,39 @@
+internal import Episode
 internal import Platform
 
 /// The stamps of one stream, sorted by time.
-struct SampleRows: Sendable {
+package struct SampleRows: Sendable {
     /// Frame numbers as the file has them; when they don't rise with time, the places in time order.
-    var frames: [Int64]
+    package var frames: [Int64]
     /// ns of the host's clock.
-    var times: [Int64]
+    package var times: [Int64]
     /// The names of the clocks in the rows; empty when no row names one.
-    var clockDomains: Set<String> = []
+    package var clockDomains: Set<String> = []
     /// Whether a broken last line was left out, as a crash leaves it.
-    var isTorn = false
+    package var isTorn = false
     /// Rows that stood before an earlier one.
-    var disorder = 0
-    var framesAreCounted = false
+    package var disorder = 0
+    package var framesAreCounted = false
+
+    init(frames: [Int64], times: [Int64]) { (self.frames, self.times) = (frames, times) }
+
+    /// The frames of a clip on its own time line.
+    init(clip times: [Int64]) {
+        self.init(frames: times.indices.map { Int64($0) }, times: times)
+        framesAreCounted = true
+    }
 
     /// One sentence that begins as the original's does: "Sensor load failed for imu: 'capture_ns'".
-    struct LoadError: Error, Sendable, CustomStringConvertible { let description: String }
+    package struct LoadError: Error, Sendable, CustomStringConvertible { package let description: String }
 
     /// Rows above this don't fit into the memory of a small machine.
-    static let limit = 50_000_000
+    package static let limit = 50_000_000
 
     /// Stamps beyond ±2^62 ns (146 years) are no times, and their differences couldn't be computed.
-    static let farthest: Int64 = 1 << 62
+    package static let farthest: Int64 = 1 << 62
 
     /// Reads a `.timestamps.jsonl` or a sensor's `.jsonl`.
-    static func load(_ path: String, stream: SyncJob.Stream) throws(LoadError) -> SampleRows {
+    package static func load(_ path: String, stream: AlignmentStream) throws(LoadError) -> SampleRows {
         let name = FilePath.name(of: path)
         let head = "\(stream.isSensor ? "Sensor" : "Timestamps") load failed for \(stream.id): "
         var rows = SampleRows(frames: [], times: [])
@@ -50,6 +59,25 @@ struct SampleRows: Sendable {
         guard !rows.times.isEmpty else {
             throw LoadError(description: "\(head)\(name) has no row; leave the stream out or send its rows")
         }
+        rows.sort()
+        return rows
+    }
+
+    /// Reads rows of any dialect that exists, forgiving what a crash or another program's habits left in them.
+    static func read(_ path: String, stream: AlignmentStream) throws -> SampleRows {
+        var rows = SampleRows(frames: [], times: [])
+        let report = try RowFile.read(path) { row in
+            guard row.capture.magnitude < farthest.magnitude, rows.times.count < limit else { return }
+            if let last = rows.times.last, row.capture < last { rows.disorder += 1 }
+            rows.times.append(row.capture)
+            rows.frames.append(row.frame ?? Int64(rows.frames.count))
+            if row.frame == nil { rows.framesAreCounted = true }
+        }
+        guard !rows.times.isEmpty else {
+            throw LoadError(description: "stream '\(stream.id)': there is no row in \(FilePath.name(of: path))")
+        }
+        rows.isTorn = report.isTorn
+        rows.clockDomains = Set(report.clockDomains)
         rows.sort()
         return rows
     }
@@ -84,7 +112,7 @@ struct SampleRows: Sendable {
     }
 
     /// Brings rows into the order of time, and numbers them anew when their numbers contradict it.
-    private mutating func sort() {
+    mutating func sort() {
         if disorder > 0 {
             let order = times.indices.sorted { (times[$0], frames[$0], $0) < (times[$1], frames[$1], $1) }
             let (oldFrames, oldTimes) = (frames, times)
@@ -100,9 +128,9 @@ struct SampleRows: Sendable {
 }
 
 /// A stream with its rows.
-struct LoadedStream: Sendable {
-    let stream: SyncJob.Stream
-    let rows: SampleRows
-    /// The media file's place on this machine.
-    let media: String?
+package struct LoadedStream: Sendable {
+    package let stream: AlignmentStream
+    package let rows: SampleRows
+
+    package init(stream: AlignmentStream, rows: SampleRows) { (self.stream, self.rows) = (stream, rows) }
 }

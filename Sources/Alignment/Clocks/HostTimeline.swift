@@ -1,17 +1,22 @@
 /// How one host's clock runs against the clock that all hosts of a job are brought to.
-struct HostTimeline: Sendable, Hashable {
+package struct HostTimeline: Sendable, Hashable {
     /// A place where the offset is known.
-    struct Knot: Sendable, Hashable {
+    package struct Knot: Sendable, Hashable {
         /// ns of the host's clock.
-        var host: Int64
+        package var host: Int64
         /// Host minus common clock, ns.
-        var offset: Int64
+        package var offset: Int64
         /// Relative rate of the host's clock against the common one, minus one.
-        var skew: Double
+        package var skew: Double
         /// The limit of the error of `offset`, ns; nil when nobody has proved one.
-        var bound: Int64?
+        package var bound: Int64?
         /// The limit of the error of `skew`; nil when nobody has proved one, so that the bound holds here alone.
-        var skewBound: Double?
+        package var skewBound: Double?
+
+        package init(host: Int64, offset: Int64, skew: Double, bound: Int64? = nil, skewBound: Double? = nil) {
+            (self.host, self.offset, self.skew) = (host, offset, skew)
+            (self.bound, self.skewBound) = (bound, skewBound)
+        }
 
         /// The limit of the error at another instant, by this knot alone.
         func bound(at instant: Int64) -> Int64? {
@@ -24,12 +29,12 @@ struct HostTimeline: Sendable, Hashable {
     /// Rising in host time; empty when the host's clock is the common one.
     private let knots: [Knot]
 
-    static let identity = HostTimeline()
+    package static let identity = HostTimeline()
 
     private init() { knots = [] }
 
     /// Sorts the knots; nil when they contradict each other: a clock's rate is within 1 % of another's.
-    init?(_ knots: [Knot]) {
+    package init?(_ knots: [Knot]) {
         guard !knots.isEmpty, knots.allSatisfy({ $0.skew.magnitude < 0.01 }) else { return nil }
         let sorted = knots.sorted { ($0.host, $0.bound ?? .max) < ($1.host, $1.bound ?? .max) }
         var kept: [Knot] = []
@@ -60,13 +65,13 @@ struct HostTimeline: Sendable, Hashable {
     }
 
     /// An instant of the host's clock on the common clock, ns.
-    func common(_ host: Int64) -> Int64 {
+    package func common(_ host: Int64) -> Int64 {
         let (value, overflow) = host.subtractingReportingOverflow(offset(at: host))
         return overflow ? (host < 0 ? .min : .max) : value
     }
 
     /// Host minus common clock at an instant of the host's clock.
-    func offset(at host: Int64) -> Int64 {
+    package func offset(at host: Int64) -> Int64 {
         guard let (a, b) = span(host) else { return 0 }
         let distance = Double(host - a.host)
         guard let b else { return a.offset + HostTimeline.whole(distance * a.skew / (1 + a.skew)) }
@@ -75,7 +80,7 @@ struct HostTimeline: Sendable, Hashable {
     }
 
     /// The limit of the error of `common` at an instant of the host's clock, ns; nil when it isn't known.
-    func bound(at host: Int64) -> Int64? {
+    package func bound(at host: Int64) -> Int64? {
         guard let (a, b) = span(host) else { return 0 }
         guard let b else { return a.bound(at: host) }
         guard let bound = a.bound, let other = b.bound else { return nil }

@@ -2,7 +2,7 @@ internal import Platform
 internal import TestSupport
 internal import Testing
 
-@testable internal import SyncServer
+@testable internal import Alignment
 
 @Suite struct SampleRowsTests {
     private func load(_ text: String) throws -> SampleRows {
@@ -10,7 +10,7 @@ internal import Testing
         try AtomicFile.write(text, to: "\(folder.path)/imu.jsonl")
         return try SampleRows.load(
             "\(folder.path)/imu.jsonl",
-            stream: SyncJob.Stream(id: "imu", host: "a", media: nil, rows: "", isPrimary: false, isSensor: true))
+            stream: AlignmentStream(id: "imu", host: "a", rows: "imu.jsonl", isSensor: true))
     }
 
     @Test("Stamps up to 2^62 are exact, whatever stands around them")

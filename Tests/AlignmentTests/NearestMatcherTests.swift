@@ -1,6 +1,7 @@
+internal import TestSupport
 internal import Testing
 
-@testable internal import SyncServer
+@testable internal import Alignment
 
 @Suite struct NearestMatcherTests {
     @Test("Each instant gets the nearest sample; of two equally near ones the earlier")
@@ -29,19 +30,5 @@ internal import Testing
             other.indices.min { (abs(other[$0] - instant), $0) < (abs(other[$1] - instant), $1) } ?? -1
         }
         #expect(NearestMatcher.match(instants[...], to: other) == expected)
-    }
-}
-
-/// A small generator with a seed, so that a failure can be repeated (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }
