@@ -114,7 +114,6 @@ struct CaptureProof {
             case .note(let text): StandardOutput.write("\(side): \(text)\n")
             case .clock(let clock): figure("\(side)_skew_ppm", clock.skewPPM ?? .nan)
             case .failed(let text): StandardOutput.write("\(side): failed: \(text)\n")
-            case .clock: break
             }
         }
         figure("\(side)_gaps", Double(gaps.count))
