@@ -214,8 +214,9 @@ import Timing
         await device.stop()
         let numbers = content.samples.map(Self.number)
         let missing = numbers[numbers.count - 1] - numbers[0] + 1 - numbers.count
+        let last = content.samples[content.samples.count - 1].capture
         let told = content.events.reduce(0) { sum, event in
-            if case .lost(let count, let before) = event, before > content.samples[0].capture {
+            if case .lost(let count, let before) = event, content.samples[0].capture < before, before <= last {
                 sum + Int(count)
             } else {
                 sum

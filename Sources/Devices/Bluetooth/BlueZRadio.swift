@@ -74,6 +74,7 @@ package struct BlueZRadio: LowEnergyRadio {
     ) async throws -> L2CAPChannel {
         let channel = try L2CAPChannel(to: address, through: adapter)
         let gate = ConnectGate()
+        defer { loop.unwatch(channel.descriptor) }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 gate.install(continuation)

@@ -7,6 +7,8 @@ package struct BluetoothAdapter: Sendable, Hashable {
     /// What blocks a radio of the machine.
     package enum Block: Sendable, Hashable { case soft, hard }
 
+    private static let mostAttempts = 5
+
     /// hci0 is 0.
     package var index: Int
     package var name: String
@@ -103,8 +105,17 @@ package struct BluetoothAdapter: Sendable, Hashable {
     private func switchOn() throws(LowEnergyError) {
         do throws(Errno) {
             let control = try BluetoothControl()
-            try control.set(.lowEnergy, true, adapter: index)
-            try control.set(.powered, true, adapter: index)
+            for attempt in 1...Self.mostAttempts {
+                do throws(Errno) {
+                    try control.set(.lowEnergy, true, adapter: index)
+                    try control.set(.powered, true, adapter: index)
+                    return
+                } catch {
+                    // A bluetoothd that starts is at it too.
+                    guard error == .busy, attempt < Self.mostAttempts else { throw error }
+                    usleep(300_000)
+                }
+            }
         } catch {
             switch error {
             case .notPermitted, .accessDenied:

@@ -23,6 +23,11 @@ package struct BluetoothGlove: GloveTransport {
 
     /// After this a glove whose name says nothing, or the other side, is asked for its configuration.
     private static let namePatience = Interval.seconds(2)
+    /// Packets come each 30 or 12 ms.
+    ///
+    /// An interval of which these are multiples would let each packet wait as long as the one
+    /// before it, and nobody could tell how long; with 11.25 ms the waits go around.
+    private static let wish = ConnectionWish(interval: .microseconds(11_250)...(.microseconds(11_250)))
     private static let connectPatience = Interval.seconds(6)
 
     private let central: LowEnergyCentral
@@ -50,6 +55,7 @@ package struct BluetoothGlove: GloveTransport {
                 return try await connect(peer, name, as: side, claims: claims, on: loop, handler)
             } catch {
                 // Another one may be the right one, when none was named.
+                if error.code == .unsupported { claims.release("\(peer)") }
                 guard error.code == .unsupported, peers.isEmpty, HostClock.now < deadline else { throw error }
                 wrong.insert(peer)
             }
@@ -65,7 +71,7 @@ package struct BluetoothGlove: GloveTransport {
         var filter = AdvertisementFilter()
         filter.excluded = wrong
         if peers.isEmpty { filter.nameContains = "oglo" } else { filter.peers = peers }
-        let choice = GloveChoice(side, taken: claims.taken, pinned: claims.pinned, isNamed: !peers.isEmpty)
+        let choice = GloveChoice(side, claims: claims, isNamed: !peers.isEmpty)
         let start = HostClock.now
         do throws(LowEnergyError) {
             try await central.scan(filter, for: patience) { advertisement in
@@ -130,7 +136,7 @@ package struct BluetoothGlove: GloveTransport {
         _ link: LowEnergyLink, _ identity: String, _ name: String?, as side: GloveSide, _ receiver: GloveReceiver
     ) async throws -> GloveConnection {
         // Without the right to ask, the link stays as it is.
-        try? await link.ask(for: .fast)
+        try? await link.ask(for: Self.wish)
         try await link.exchangeMTU()
         let services = try await link.discover()
         guard let data = services.characteristic(UUIDs.data, in: UUIDs.service),
@@ -174,10 +180,8 @@ package struct BluetoothGlove: GloveTransport {
         let (parameters, mtu) = (await link.parameters, await link.mtu)
         let words = parameters.map { "\($0)" } ?? "connection parameters unknown"
         var path = DeviceClock.Path(leastDelay: .zero ... .milliseconds(1), burst: Self.unknownInterval)
-        if let parameters {
-            path = .bluetooth(connectionInterval: parameters.interval)
-        } else if case .radio = link.peer {
-            path = .bluetooth(connectionInterval: Self.unknownInterval)
+        if case .radio = link.peer {
+            path = .bluetooth(connectionInterval: parameters?.interval ?? Self.unknownInterval)
         }
         return GloveConnection(
             configuration: configuration, identity: identity, link: "packets of \(mtu) bytes, \(words)",
@@ -213,6 +217,8 @@ package struct BluetoothGlove: GloveTransport {
 private final class GloveReceiver: Sendable {
     private let source = Mutex<(configuration: GloveConfiguration, handle: UInt16)?>(nil)
     private let handler: @Sendable (GloveEvent) -> Void
+    /// Above this a link hardly carries a glove's packets.
+    private static let slow = Interval.milliseconds(50)
 
     init(_ handler: @escaping @Sendable (GloveEvent) -> Void) { self.handler = handler }
 
@@ -230,7 +236,10 @@ private final class GloveReceiver: Sendable {
             } catch {
                 handler(.malformed("\(error)"))
             }
-        case .parameters(let parameters): handler(.note("the link now meets \(parameters)"))
+        case .parameters(let parameters):
+            handler(.path(.bluetooth(connectionInterval: parameters.interval)))
+            guard parameters.interval > Self.slow else { return }
+            handler(.note("its link is slow: \(parameters)"))
         case .ended(let reason): handler(.ended("\(reason)"))
         }
     }

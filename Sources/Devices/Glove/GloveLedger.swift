@@ -63,8 +63,9 @@ package struct GloveLedger: Sendable {
     private func counted(_ number: UInt32, _ step: Int64) -> Verdict {
         if (1...Self.mostMissing).contains(step) { return .next(missing: step - 1) }
         if let suspected, (1...1000).contains(Int64(Int32(bitPattern: number &- suspected))) { return .restarted }
-        // After a lost link a count that is near zero is that of a glove that was switched on again.
-        if step < 0, linkWasLost, number < 1000, step < -1000 || number < 10 { return .restarted }
+        // After a lost link a count that is near zero, and well before the last one, is that of a glove that was switched
+        // on again: it takes longer than half a second to be connected to.
+        if linkWasLost, number < 5000, step < -50 { return .restarted }
         if step <= 0, step > -Self.reach { return .duplicate }
         return .suspect
     }

@@ -74,6 +74,12 @@ package final class GloveRegistry: Sendable {
             }
         }
 
+        func release(_ identity: String) {
+            registry.state.withLock { state in
+                if state.owners[identity] == side { state.owners[identity] = nil }
+            }
+        }
+
         var taken: Set<String> {
             registry.state.withLock { state in Set(state.owners.filter { $0.value != side }.keys) }
         }

@@ -80,6 +80,11 @@ struct GloveRows {
         (toldDuplicates, toldDamage) = (duplicates, ledger.damaged)
         if again > 0 { sink.report(.note("\(again) rows came twice; each is in the file once")) }
         if damaged > 0 { sink.report(.note("\(damaged) damaged rows were left out")) }
+        sink.report(
+            .clock(
+                DeviceClockReport(
+                    source: "the glove's counter", skewPPM: clock.skewPPM, skewUncertaintyPPM: clock.skewUncertaintyPPM,
+                    residual: nil, lines: Int64(clock.epoch) + 1)))
         self.sink = nil
     }
 }

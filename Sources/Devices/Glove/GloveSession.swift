@@ -33,6 +33,7 @@ package actor GloveSession {
     private var epoch = 0
     private var timer: EventLoop.TimerID?
     private var malformed: Int64 = 0
+    private var closing: Task<Void, Never>?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -91,6 +92,7 @@ package actor GloveSession {
         let old = connection
         connection = nil
         epoch += 1
+        if let old { claims.release(old.identity) }
         await old?.close()
     }
 
@@ -171,7 +173,10 @@ package actor GloveSession {
     private func connect(within patience: Interval) {
         epoch += 1
         let mine = epoch
+        let closing = closing
         Task {
+            // One link at a time: the new one must not be the old one's rest.
+            await closing?.value
             do throws(GloveFault) {
                 let connection = try await transport.connect(
                     as: side, claims: claims, within: patience, on: loop
@@ -197,7 +202,8 @@ package actor GloveSession {
         let old = connection
         connection = nil
         early = []
-        Task { await old?.close() }
+        guard let old else { return }
+        closing = Task { await old.close() }
     }
 
     private func prepareRows(_ connection: GloveConnection) {
@@ -230,6 +236,10 @@ package actor GloveSession {
             malformed += 1
             if malformed == 1 { tell("\(what); such packets are left out") }
         case .note(let text): tell(text)
+        case .path(let path):
+            for modality in GloveModality.allCases where rows[modality].map({ $0.path != path }) ?? false {
+                rows[modality]?.replacePath(path)
+            }
         case .ended(let why): perform(.ended(why))
         }
     }

@@ -27,6 +27,8 @@ package enum GloveEvent: Sendable {
     /// A packet that can't be read.
     case malformed(String)
     case note(String)
+    /// Other delays are to be expected from now on.
+    case path(DeviceClock.Path)
     /// The connection is gone; nothing follows.
     case ended(String)
 }
@@ -79,6 +81,8 @@ package protocol GloveTransport: Sendable {
 package protocol GloveClaims: Sendable {
     /// False when another one has it.
     func claim(_ identity: String) -> Bool
+    /// It wasn't the right one, or it is no longer needed; nothing happens when it wasn't claimed.
+    func release(_ identity: String)
     /// Those that another one has.
     var taken: Set<String> { get }
     /// The one that was had before; a lost link comes back to the same glove and to no other.

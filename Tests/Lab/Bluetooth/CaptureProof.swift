@@ -112,8 +112,8 @@ struct CaptureProof {
                 StandardOutput.write("\(side): gap of \((to - from).seconds) s: \(cause)\n")
             case .lost(let count, _): lost += Double(count)
             case .note(let text): StandardOutput.write("\(side): \(text)\n")
+            case .clock(let clock): figure("\(side)_skew_ppm", clock.skewPPM ?? .nan)
             case .failed(let text): StandardOutput.write("\(side): failed: \(text)\n")
-            case .clock: break
             }
         }
         figure("\(side)_gaps", Double(gaps.count))
