@@ -82,11 +82,16 @@ let package = Package(
             "downbeat",
             ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
+        command("downbeat-emulator", ["Devices", "Platform", "Protocol", "Timing", "CLinux"]),
 
         // Measuring
         .executableTarget(
             name: "chirp-benchmark", dependencies: ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/chirp-benchmark", swiftSettings: strict),
+
+        .executableTarget(
+            name: "writer-benchmark", dependencies: ["Episode", "Platform", "Timing"],
+            path: "Benchmarks/writer-benchmark", swiftSettings: strict),
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
@@ -102,14 +107,24 @@ let package = Package(
         numeric("AcousticScenes", ["Acoustics", "Protocol", "Timing", "TestSupport"], path: "Tests/AcousticScenes"),
         tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
-        tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
+        tests(
+            "DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing", "downbeat-emulator"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
         tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
         tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
-        tests("IntegrationTests", ["Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
+        tests(
+            "IntegrationTests", ["Platform", "Protocol", "Timing", "downbeat", "downbeat-agent", "downbeat-emulator"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The fuzzers have no main of their own; only Tests/Fuzz/run builds them.
+if Context.environment["DOWNBEAT_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "downbeat-fuzz", dependencies: ["Devices", "Platform", "Protocol", "Timing"],
+            path: "Tests/Fuzz/Sources", swiftSettings: strict))
+}

@@ -50,6 +50,17 @@ package struct DeviceClock: Sendable {
         package var uncertainty: Interval
         package var epoch: Int
         package var outcome: CounterUnwrapper.Outcome
+
+        package init(
+            device: Timestamp<DeviceTime>, capture: Timestamp<HostTime>, uncertainty: Interval, epoch: Int = 0,
+            outcome: CounterUnwrapper.Outcome = .continuous
+        ) {
+            self.device = device
+            self.capture = capture
+            self.uncertainty = uncertainty
+            self.epoch = epoch
+            self.outcome = outcome
+        }
     }
 
     package let path: Path

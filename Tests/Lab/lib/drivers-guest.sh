@@ -26,6 +26,8 @@ if stage proofs; then
     udevadm settle
 fi
 
+if stage imu; then . "$LAB_ROOT/Tests/Lab/lib/drivers-imu.sh"; fi
+
 stage discovery || stage take || exit 0
 
 echo "-- network"
