@@ -59,6 +59,7 @@ let package = Package(
         library("CSQLite", apt: "libsqlite3-dev", pkgConfig: "sqlite3"),
         library("CCrypto", apt: "libssl-dev", pkgConfig: "libcrypto"),
         library("CFFTW", apt: "libfftw3-dev"),
+        library("CBlueZ", apt: "libbluetooth-dev", pkgConfig: "bluez"),
 
         // Pure
         room("Timing", pure: true),
@@ -68,7 +69,7 @@ let package = Package(
         // Linux and the outside
         room("Platform", ["Timing", "CLinux", "CCrypto"]),
         room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto"]),
-        room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev"]),
+        room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
 
         // The programs' insides
@@ -95,8 +96,13 @@ let package = Package(
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
-            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing"], path: "Tests/Lab/Peer",
+            name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],
+            path: "Tests/Lab/Peer",
             swiftSettings: strict),
+        // The Bluetooth lab's: emulated gloves behind a virtual adapter, and our devices before it.
+        .executableTarget(
+            name: "bluetooth-lab", dependencies: ["Devices", "Platform", "Protocol", "Timing"],
+            path: "Tests/Lab/Bluetooth", swiftSettings: strict),
 
         // Tests
         .target(
@@ -110,7 +116,8 @@ let package = Package(
         tests(
             "DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing", "downbeat-emulator"]),
         tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
-        tests("AgentTests", ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
+        tests(
+            "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),

@@ -33,7 +33,7 @@ package struct ArrivalEstimator: Sendable {
 
     private let chirp: AnalyticChirp?
 
-    /// `rate` is the card's true one in samples a second of the time that is wanted: see `ChirpFinder`.
+    /// `rate` is the card's true one in samples a second of the time that is wanted.
     ///
     /// Each ppm between it and the speaker's moves what is found by 4.75 µs for the start chirp and −4.25 µs for the
     /// stop chirp. `TwoWaySolution` solves for it.

@@ -14,7 +14,7 @@ package struct ChirpArrival: Sendable, Hashable {
     package var signalToNoise: Double
     /// ρ² of the strongest path: its share of all the energy in the chirp's band, 0…1.
     package var correlation: Double
-    /// √ρ² over the part that is there, 0…1, as `ChirpFinder` has it: a clean chirp is at 1, noise far below 0.2.
+    /// √ρ² over the part that is there, 0…1: a clean chirp is at 1, noise far below 0.2.
     package var confidence: Double
     /// How much later than the direct path the strongest one came, samples; 0 when they are the same.
     package var strongestDelay: Double

@@ -8,6 +8,11 @@ package import Timing
 package protocol CaptureDevice: Sendable {
     var stream: StreamID { get }
 
+    /// What the configuration names of hardware that one host at most can have, as over the air: its kind and address.
+    ///
+    /// Nil when it is this machine's own, or when the configuration leaves it open.
+    var hardware: String? { get }
+
     /// Opens and negotiates; says what will be delivered. Throws `DeviceError`.
     func open() async throws -> StreamDescription
 
@@ -18,6 +23,10 @@ package protocol CaptureDevice: Sendable {
     func stop() async
 
     func close() async
+}
+
+extension CaptureDevice {
+    package var hardware: String? { nil }
 }
 
 /// A device that plays sound at an instant.

@@ -3,8 +3,8 @@ package import Protocol
 /// The only list of kinds.
 package enum DeviceCatalog {
     package static let kinds: [any DeviceKind.Type] = [
-        V4L2CameraKind.self, ALSAMicrophoneKind.self,
-        IIOIMUKind.self, SerialIMUKind.self,
+        V4L2CameraKind.self, ALSAMicrophoneKind.self, GloveKind.self,
+        IIOIMUKind.self, SerialIMUKind.self, WitMotionKind.self,
         EmulatedCameraKind.self, EmulatedMicrophoneKind.self, EmulatedIMUKind.self,
     ]
 

@@ -23,6 +23,9 @@ package struct Surroundings: Sendable {
     /// Where this host's microphones and speakers stand in the emulated room; nil without one.
     package var air: AirPlace?
 
+    /// Of this agent: several streams are made of one glove.
+    package var gloves = GloveRegistry()
+
     package init(host: HostID, air: AirPlace? = nil) {
         self.host = host
         self.air = air

@@ -24,10 +24,12 @@ package struct Sample: Sendable {
     package var device: Timestamp<DeviceTime>?
     /// The driver's or the device's counter, unchanged; nil when there is none.
     package var sequence: Int64?
+    /// Silence that stands where nothing was captured, since the configuration asks for it.
+    package var isFilling: Bool
 
     package init(
         payload: Payload, capture: Timestamp<HostTime>, uncertainty: Interval, arrival: Timestamp<HostTime>,
-        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil
+        device: Timestamp<DeviceTime>? = nil, sequence: Int64? = nil, isFilling: Bool = false
     ) {
         self.payload = payload
         self.capture = capture
@@ -35,5 +37,6 @@ package struct Sample: Sendable {
         self.arrival = arrival
         self.device = device
         self.sequence = sequence
+        self.isFilling = isFilling
     }
 }

@@ -1,3 +1,4 @@
+package import Protocol
 package import Timing
 
 /// Where a device puts what it has.
@@ -16,6 +17,8 @@ package enum DeviceEvent: Sendable, Hashable {
     case gap(from: Timestamp<HostTime>, to: Timestamp<HostTime>, cause: String)
     /// The device is gone or broken for good; no sample follows.
     case failed(String)
+    /// What was measured of the device's own clock; the last one counts.
+    case clock(DeviceClockReport)
     /// A fact for the log and the verdict.
     case note(String)
 }

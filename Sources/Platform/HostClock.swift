@@ -18,6 +18,9 @@ package enum HostClock {
     /// CLOCK_BOOTTIME in ns: it counts on while the machine is suspended.
     package static var boottimeNanoseconds: Int64 { read(clinux_CLOCK_BOOTTIME) }
 
+    /// CLOCK_MONOTONIC_RAW in ns: the oscillator, which no daemon steers.
+    package static var oscillatorNanoseconds: Int64 { read(clinux_CLOCK_MONOTONIC_RAW) }
+
     /// CLOCK_TAI in ns: equal to CLOCK_REALTIME when nobody has told the kernel the leap seconds.
     package static var taiNanoseconds: Int64 { read(clinux_CLOCK_TAI) }
 

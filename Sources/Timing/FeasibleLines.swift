@@ -2,8 +2,8 @@
 ///
 /// It begins as a rectangle, and each observation cuts off the half-plane which it rules out. Offsets are in ns, skews in
 /// ns per second, ages in seconds.
-struct FeasibleLines {
-    struct Corner {
+struct FeasibleLines: Sendable {
+    struct Corner: Sendable {
         var offset: Double
         var skew: Double
     }
@@ -22,24 +22,28 @@ struct FeasibleLines {
 
     var isEmpty: Bool { corners.isEmpty }
 
-    /// The least and the greatest offset at age zero.
-    var offsets: ClosedRange<Double>? { range(\.offset) }
-
     /// The least and the greatest skew.
-    var skews: ClosedRange<Double>? { range(\.skew) }
+    var skews: ClosedRange<Double>? { range { $0.skew } }
+
+    /// The least and the greatest offset at an age.
+    func offsets(atAge age: Double) -> ClosedRange<Double>? { range { $0.offset + $0.skew * age } }
 
     /// Rules out the lines that lie above a value at an age.
-    mutating func require(atMost limit: Double, at age: Double) { cut { limit - ($0.offset + $0.skew * age) } }
+    mutating func require(atMost limit: Double, at age: Double) { cut(limit, -1, -age) }
 
     /// Rules out the lines that lie below a value at an age.
-    mutating func require(atLeast limit: Double, at age: Double) { cut { $0.offset + $0.skew * age - limit } }
+    mutating func require(atLeast limit: Double, at age: Double) { cut(-limit, 1, age) }
 
-    /// Keeps the part where `room` is not negative; `room` is linear (Sutherland and Hodgman's clipping).
-    private mutating func cut(_ room: (Corner) -> Double) {
-        guard var previous = corners.last else { return }
+    /// Keeps the part where `constant + perOffset × offset + perSkew × skew` is not negative (Sutherland and Hodgman's
+    /// clipping).
+    private mutating func cut(_ constant: Double, _ perOffset: Double, _ perSkew: Double) {
+        func room(_ corner: Corner) -> Double { constant + perOffset * corner.offset + perSkew * corner.skew }
+        // Most observations say nothing new: then nothing is copied.
+        guard let last = corners.last, corners.contains(where: { room($0) < 0 }) else { return }
+        var previous = last
+        var previousRoom = room(previous)
         var kept: [Corner] = []
         kept.reserveCapacity(corners.count + 1)
-        var previousRoom = room(previous)
         for corner in corners {
             let cornerRoom = room(corner)
             if (previousRoom >= 0) != (cornerRoom >= 0) {

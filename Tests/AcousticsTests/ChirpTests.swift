@@ -1,4 +1,5 @@
 internal import Acoustics
+internal import Platform
 internal import Protocol
 internal import Testing
 
@@ -70,6 +71,26 @@ internal import Testing
         #expect(samples.allSatisfy { abs($0) <= 0.8 })
     }
 
+    /// SHA-256 of all samples as little-endian 32-bit floats, by the program above with `math.sin` and `struct.pack`.
+    @Test(
+        "the chirps are the formula's, bit by bit",
+        arguments: [
+            (up, 44_100, "5e33c0a3c5cf0f0acbf37cccfd6d7852d646ec320ea22023222110105cac3bd8"),
+            (up.reversed, 44_100, "7c240826efdec7992d93a2cd354e2a1cb7fe6a8988e41e9dd7c5dc00eec55dd4"),
+            (audible, 44_100, "a03780b682667c643de78ac5f8b261aafc715751271a9db364746c50a66f0b93"),
+            (audible.reversed, 44_100, "2121695620a4c31bcf6a3c9636f9a73c3b27818a56c1a3bfb3f6ae73469eaf0c"),
+            (up, 48_000, "996d006a7096eaeff35ad8c1a380a2ac37492eddf0451a6ab895b802f97b94d1"),
+            (up.reversed, 48_000, "39f1c44c72711db3e62324d543a89d4e803326d5d4607ad7c741c45fc2f096a6"),
+            (audible, 48_000, "f7773fa7b5e54c93fd966fc11f4bf8f08e32ecc47cabf67c1dcbf4d800555393"),
+            (audible.reversed, 48_000, "f83aa11dc15390b769f648f1f5b90a927c4bb6dc86a01a69091c47bba65b5104"),
+        ] as [(ChirpSpec, Int, String)])
+    func exact(spec: ChirpSpec, rate: Int, digest: String) {
+        let bytes = Chirp.samples(spec, rate: rate).flatMap { sample in
+            (0..<4).map { UInt8(truncatingIfNeeded: sample.bitPattern >> (8 * $0)) }
+        }
+        #expect(SHA256.of(bytes) == digest)
+    }
+
     @Test("the ticks have SyncField's pitches and length")
     func ticks() throws {
         // 0.11 s × 44,100 = 4851 and × 48,000 = 5280; values of the program above for 880 Hz.
@@ -104,6 +125,7 @@ internal import Testing
     func wild(duration: Double) {
         #expect(Chirp.samples(ChirpSpec(fromHz: 1, toHz: 2, durationMilliseconds: duration), rate: 48_000).isEmpty)
         #expect(Chirp.samples(ChirpSpec(fromHz: duration, toHz: .nan), rate: 48_000).isEmpty)
-        #expect(ChirpFinder(spec: ChirpSpec(fromHz: 1, toHz: 2, durationMilliseconds: duration), rate: 48_000) == nil)
+        let spec = ChirpSpec(fromHz: 1, toHz: 2, durationMilliseconds: duration)
+        #expect(MatchedFilter(specs: [spec], rate: 48_000) == nil)
     }
 }

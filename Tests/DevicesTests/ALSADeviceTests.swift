@@ -10,7 +10,7 @@ internal import Timing
     private let id = StreamID(unchecked: "mic")
 
     @Test func `A microphone delivers whole blocks at no more than its rate`() async throws {
-        var options = ALSAMicrophone.Options(name: PCMName(pcm: "null"))
+        var options = ALSAMicrophoneOptions(name: PCMName(pcm: "null"))
         options.channels = 2
         options.format = .s24
         let microphone = ALSAMicrophone(id, options)
@@ -58,7 +58,7 @@ internal import Timing
     }
 
     @Test func `A card that isn't there is named, with those that are`() async {
-        let microphone = ALSAMicrophone(id, ALSAMicrophone.Options(name: PCMName(card: "Absent", device: 0)))
+        let microphone = ALSAMicrophone(id, ALSAMicrophoneOptions(name: PCMName(card: "Absent", device: 0)))
         await #expect {
             _ = try await microphone.open()
         } throws: { error in

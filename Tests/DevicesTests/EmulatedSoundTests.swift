@@ -32,11 +32,12 @@ internal import Timing
             content.samples.last.map { $0.capture > expected + .milliseconds(600) } ?? false
         }
         let trueRate = Double(rate) * (1 + skewPPM * 1e-6)
-        let finder = try #require(ChirpFinder(spec: spec, trueRate: trueRate))
+        let estimator = ArrivalEstimator(spec: spec, rate: trueRate)
         let first = try #require(content.samples.first)
         let guess = Int((expected - first.capture).seconds * trueRate)
         let reach = rate / 20
-        let found = try #require(finder.find(in: content.recording, window: guess - reach..<guess + reach))
+        let found = try #require(
+            estimator.estimate(content.recording, near: Double(guess), reach: reach).arrival)
         let host = try #require(content.hostTime(ofFrame: found.position, rate: trueRate))
         return (host, found.confidence)
     }

@@ -44,6 +44,16 @@ enum GoldenMessages {
         .abort(TakeReference(take: take, reason: "host right-pc is silent")),
         .chirp(ChirpCommand(take: take, moment: .stop, at: Timestamp(nanoseconds: 3_700_000_000_000))),
         .stop(StopCommand(take: take, stop: Timestamp(nanoseconds: 3_800_000_000_000), reason: "operator")),
+        .soundCheck(
+            SoundCheckCommand(
+                take: take, plays: true,
+                probes: [
+                    SoundCheckCommand.Probe(
+                        preset: .custom,
+                        spec: ChirpSpec(
+                            fromHz: 16_000, toHz: 20_000.5, durationMilliseconds: 250, amplitude: 0.125,
+                            envelopeMilliseconds: 10), at: Timestamp(nanoseconds: 3_550_000_000_000))
+                ])),
         .ingest(IngestRequest(episode: episode)),
         .ingested(IngestRequest(episode: episode)),
         .chunk(ChunkRequest(episode: episode, path: "a b/é.mp4", offset: 1_048_576, length: 65_536)),
@@ -73,6 +83,14 @@ enum GoldenMessages {
         .committed(acknowledgement),
         .aborted(acknowledgement),
         .chirped(chirped),
+        .soundChecked(
+            SoundCheckReport(
+                take: take,
+                hearings: [
+                    SoundCheckReport.Hearing(
+                        stream: StreamID(unchecked: "host_audio"), preset: .audible, isHeard: true,
+                        signalToNoise: 21.5, noise: -61.25)
+                ], source: .hardware)),
         .stopping(acknowledgement),
         .fileList(
             FileList(

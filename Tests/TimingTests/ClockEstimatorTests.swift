@@ -1,3 +1,4 @@
+internal import TestSupport
 internal import Testing
 internal import Timing
 
@@ -129,7 +130,7 @@ internal import Timing
             if let e = path.exchange(at: now) { estimator.add(e) }
             now += .milliseconds(500)
         }
-        path.offset -= 1_000_000_000_000
+        path.jump = (at: 9.9, by: -1_000_000_000_000)
         let lost = path.exchange(at: now)
         let exchange = try #require(lost)
         let outcome = estimator.add(exchange)

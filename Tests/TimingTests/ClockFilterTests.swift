@@ -5,8 +5,28 @@ internal import Timing
     private func exchange(at ms: Int64, delay: Int64) -> ClockExchange<RigTime, HostTime> {
         let sent = Timestamp<RigTime>(nanoseconds: ms * 1_000_000)
         return ClockExchange(
-            sent: sent, arrived: Timestamp(nanoseconds: 5), answered: Timestamp(nanoseconds: 5),
-            received: sent + .nanoseconds(delay))
+            sent: sent, arrived: Timestamp(nanoseconds: ms * 1_000_000 + delay / 2),
+            answered: Timestamp(nanoseconds: ms * 1_000_000 + delay / 2), received: sent + .nanoseconds(delay))
+    }
+
+    @Test("of a burst the quickest way there and the quickest way back are kept, in their order")
+    func directions() {
+        func one(_ ms: Int64, there: Int64, back: Int64) -> ClockExchange<RigTime, HostTime> {
+            let sent = ms * 1_000_000
+            return ClockExchange(
+                sent: Timestamp(nanoseconds: sent), arrived: Timestamp(nanoseconds: sent + there),
+                answered: Timestamp(nanoseconds: sent + there), received: Timestamp(nanoseconds: sent + there + back))
+        }
+        var filter = ClockFilter<RigTime, HostTime>()
+        let burst = [one(1, there: 500, back: 100), one(2, there: 100, back: 500), one(3, there: 300, back: 300)]
+        let kept = burst.map { filter.add($0) }
+        #expect(kept == [true, true, false])
+        #expect(filter.exchanges == [burst[0], burst[1]])
+        // One that is quicker both ways takes the place of both.
+        let best = one(4, there: 90, back: 90)
+        let isKept = filter.add(best)
+        #expect(isKept)
+        #expect(filter.exchanges == [best])
     }
 
     @Test("of each slot the least delayed exchange is kept")

@@ -169,9 +169,8 @@ extension CaptureAgent {
     }
 
     private func openSpeaker(_ plan: TakePlan, limit: Interval) async {
-        guard let speaker = configuration.speaker, plan.role == .leader, plan.chirp != .off, speakerRate == nil else {
-            return
-        }
+        let isNeeded = plan.role == .leader && (plan.chirp != .off || (plan.countdown ?? 0) > 0)
+        guard let speaker = configuration.speaker, isNeeded, speakerRate == nil else { return }
         do {
             speakerRate = try await Patience.within(
                 limit, on: loop, { try await speaker.open() },

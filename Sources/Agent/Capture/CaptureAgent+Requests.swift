@@ -31,9 +31,10 @@ extension CaptureAgent {
         case .snapshotRequest: return .snapshot(await snapshot())
         case .devices: return .deviceList(try await deviceList())
         case .ingest(let request): return .fileList(try await fileList(request))
-        case .arm, .commit, .abort, .chirp, .stop, .ingested:
+        case .arm, .commit, .abort, .chirp, .stop, .ingested, .soundCheck:
             try lease.check(caller.identity, doing: message.kind, at: now)
             lease.heard(from: caller.identity, at: now)
+            if case .soundCheck(let command) = message { return .soundChecked(try await soundCheck(command)) }
             return try await command(message)
         case .chunk: throw Refusal(.malformed, "host \(host): 'chunk' belongs on the bulk port")
         default: throw Refusal(.malformed, "host \(host): '\(message.kind.rawValue)' is no request")

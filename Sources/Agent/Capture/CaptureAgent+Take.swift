@@ -35,6 +35,7 @@ extension CaptureAgent {
         guard case .message(let message) = handle(.prepared(take: plan.take, failure: failure)) else { return }
         answerCommit(message)
         if case .committed = message {
+            countDown(plan, to: commit.start)
             tell("\(plan.episode) begins in \(((commit.start - HostClock.now).milliseconds / 10).rounded() / 100) s")
         }
     }
@@ -86,7 +87,7 @@ extension CaptureAgent {
     }
 
     private func playing(_ moment: ChirpMoment, at instant: Timestamp<HostTime>, _ plan: TakePlan) async {
-        let spec = moment == .start ? plan.chirp.startSpec : plan.chirp.startSpec?.reversed
+        let spec = moment == .start ? plan.startSpec : plan.startSpec?.reversed
         var report = ChirpReport(take: plan.take, moment: moment, emitted: nil, source: .silent)
         do {
             guard let speaker = configuration.speaker, let rate = speakerRate, let spec else {

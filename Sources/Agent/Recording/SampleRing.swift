@@ -66,6 +66,13 @@ package final class SampleRing: SampleSink {
     /// Bytes that are kept now.
     package var bytes: Int { state.withLock { $0.bytes } }
 
+    /// What is kept now, from the oldest on: before a take the last `span` of it.
+    package var recent: [Sample] {
+        state.withLock { state in
+            state.entries[state.head...].compactMap { if case .sample(let sample) = $0 { sample } else { nil } }
+        }
+    }
+
     // MARK: The device's side
 
     package func deliver(_ sample: Sample) {

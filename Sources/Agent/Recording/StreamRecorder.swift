@@ -240,6 +240,7 @@ package actor StreamRecorder {
         case .failed(let text):
             deviceFailed = true
             fail(text, diskIsFull: false)
+        case .clock(let report): entry?.deviceClock = report
         case .note(let text):
             if (entry?.errors.count ?? 0) < Self.mostSentences { entry?.errors.append(text) }
             notify(.note(text))

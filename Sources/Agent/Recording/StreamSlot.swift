@@ -54,7 +54,7 @@ final class StreamSlot {
                 capabilities: StreamCapabilities(producesFile: false), timestampSource: "unknown")
     }
 
-    var outcome: StreamOutcome { StreamOutcome(stream: placeholder, error: error) }
+    var outcome: StreamOutcome { StreamOutcome(stream: placeholder, error: error, hardware: device.hardware) }
 
     var state: StreamState {
         if error != nil { return .failed }

@@ -97,6 +97,7 @@ final class AudioStreamWriter: StreamWriter {
     private let stamps: TimestampLog
     private let format: AudioFormat
     private var lastRow: Timestamp<HostTime>?
+    private var isFilling = false
     private var level = AudioLevel()
 
     init(_ stream: StreamDescription, _ format: AudioFormat, folder: String, clockDomain: String) throws {
@@ -110,10 +111,14 @@ final class AudioStreamWriter: StreamWriter {
         let before = wav.frames
         try wav.append(bytes)
         level.add(bytes, format.encoding)
+        // Silence that stands for a gap begins and ends with a row.
+        if sample.isFilling != isFilling { lastRow = nil }
+        isFilling = sample.isFilling
         if lastRow.map({ sample.capture - $0 >= Self.rowInterval }) ?? true {
             try stamps.append(
                 frame: before, capture: sample.capture, uncertainty: sample.uncertainty, device: sample.device,
-                extra: [("rms", .number(Self.rounded(level.rms))), ("peak", .number(Self.rounded(level.peak)))])
+                extra: [("rms", .number(Self.rounded(level.rms))), ("peak", .number(Self.rounded(level.peak)))]
+                    + (isFilling ? [("filled", .bool(true))] : []))
             lastRow = sample.capture
             level = AudioLevel()
         }

@@ -29,7 +29,7 @@ extension TakeMachine {
                 current?.take == plan.take
                 ? "\(name(plan.take)) is \(stateWord) by another plan; plan a new take"
                 : "it is \(stateWord) for \(current.map { name($0.take) } ?? "nothing") "
-                    + "(\(current?.episode.rawValue ?? "")); stop or abort that one first"
+                    + "(\(current?.episode.rawValue ?? "")); wait for its end, or end it with 'downbeat stop'"
             return .refuse(.invalidTransition, "host \(host) can't be armed: \(words)")
         }
     }

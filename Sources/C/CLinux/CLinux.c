@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -84,7 +87,57 @@ ssize_t clinux_recv_stamped(int fd, void *buffer, size_t size, struct sockaddr_s
     return got;
 }
 
+int clinux_ask_send_stamps(int fd) {
+    int flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID |
+                SOF_TIMESTAMPING_OPT_TSONLY;
+    return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags);
+}
+
+int clinux_send_stamp(int fd, uint32_t *number, int64_t *realtime_ns) {
+    char payload[64];
+    struct iovec part = {payload, sizeof payload};
+    union {
+        char bytes[512];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return 0;
+    int has_stamp = 0, has_number = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPING) {
+            struct timespec stamp;
+            memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
+            *realtime_ns = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
+            has_stamp = *realtime_ns != 0;
+        } else if ((c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) ||
+                   (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR)) {
+            struct sock_extended_err error;
+            memcpy(&error, CMSG_DATA(c), sizeof error);
+            if (error.ee_errno != ENOMSG || error.ee_origin != SO_EE_ORIGIN_TIMESTAMPING) continue;
+            *number = error.ee_data;
+            has_number = 1;
+        }
+    }
+    return has_stamp && has_number ? 1 : 2;
+}
+
+void clinux_read_discipline(struct clinux_discipline *discipline) {
+    struct timex read = {.modes = 0};
+    memset(discipline, 0, sizeof *discipline);
+    discipline->state = adjtimex(&read);
+    if (discipline->state < 0) return;
+    discipline->status = read.status;
+    discipline->offset_ns = read.status & STA_NANO ? read.offset : (int64_t)read.offset * 1000;
+    discipline->frequency = read.freq;
+    discipline->tick_us = read.tick;
+    discipline->maximum_error_us = read.maxerror;
+    discipline->estimated_error_us = read.esterror;
+    discipline->tai_offset_s = read.tai;
+}
+
 const int clinux_CLOCK_MONOTONIC = CLOCK_MONOTONIC;
+const int clinux_CLOCK_MONOTONIC_RAW = CLOCK_MONOTONIC_RAW;
 const int clinux_CLOCK_REALTIME = CLOCK_REALTIME;
 const int clinux_CLOCK_BOOTTIME = CLOCK_BOOTTIME;
 const int clinux_CLOCK_TAI = CLOCK_TAI;

@@ -13,7 +13,8 @@ enum CheckCommand {
             CommandOption("policy", value: "POLICY", help: "strict, warn or allow"),
             CommandOption("hosts", value: "A,B", help: "only these hosts"),
             CommandOption("leader", value: "HOST", help: "the host that plays the chirps"),
-            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible or off"),
+            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible, custom or off"),
+            CommandOption("no-sound", help: "don't play the quiet sweeps that the microphones are asked about"),
             CommandOption("wait", value: "SECONDS", help: "how long hosts are waited for (5)"),
             CommandOption("json", help: "print JSON"),
         ],
@@ -28,19 +29,22 @@ enum CheckCommand {
         defer { lock.release() }
         let options = SessionCoordinator.Options(
             home: surroundings.home, configuration: surroundings.configuration, hosts: record.hosts, commands: true)
-        let checks = try await RigRun.with(options, printer: LivePrinter(.nowhere)) { rig in
+        let check = try await RigRun.with(options, printer: LivePrinter(.nowhere)) { rig in
             let expected = await rig.expected
             let ready = await rig.waitForHosts(patience)
             guard let first = ready.first else { throw RigRun.nobody(await rig.view(), expected: expected) }
             return await rig.check(
                 record.settings(
-                    hosts: expected, firstReady: first, rig: surroundings.configuration, now: HostClock.wall))
+                    hosts: expected, firstReady: first, rig: surroundings.configuration, now: HostClock.wall),
+                playsSound: !parsed.has("no-sound"))
         }
+        let checks = check.hosts
         let problems = checks.flatMap(\.problems)
         if parsed.has("json") {
             try RigRun.print(.array(checks.map(json)))
         } else {
             for check in checks { for line in lines(check) { StandardOutput.write(line + "\n") } }
+            if let advice = check.advice { StandardOutput.write("advice: \(advice)\n") }
             let would = record.policy == .strict ? "a strict take would be refused" : "a take would go on without them"
             StandardOutput.write(problems.isEmpty ? "ready\n" : "not ready: \(would)\n")
         }
@@ -61,6 +65,7 @@ enum CheckCommand {
         for outcome in check.report?.streams ?? [] {
             lines.append("  \(outcome.stream.id): \(outcome.error ?? outcome.stream.label)")
         }
+        lines += check.sound.map { "  \($0)" }
         return lines + check.problems.map { "  problem: \($0)" }
     }
 
@@ -71,6 +76,7 @@ enum CheckCommand {
             "free_bytes": check.report.map { .integer($0.freeBytes) } ?? .null,
             "bytes_per_second": check.report.map { .integer($0.bytesPerSecond) } ?? .null,
             "can_play_chirps": check.report.map { .bool($0.canPlayChirps) } ?? .null,
+            "sound": .array(check.sound.map { .string($0) }),
             "streams": .array((check.report?.streams ?? []).map { .string($0.stream.id.rawValue) }),
         ])
     }

@@ -7,7 +7,8 @@ internal import Protocol
 enum VerifyCommand {
     static let syntax = CommandSyntax(
         program: "downbeat verify",
-        summary: "Check an episode at home: sizes, sha256, and as many stamps as frames.", operands: "EPISODE…",
+        summary: "Check an episode at home: sizes, sha256, as many stamps as frames, and the clocks computed anew.",
+        operands: "EPISODE…",
         options: [CommandOption("json", help: "print one JSON object for each episode")],
         example: "downbeat verify ep_20260411_152930_a1b2c3")
 
@@ -26,12 +27,17 @@ enum VerifyCommand {
                 try RigRun.print(
                     .object([
                         "episode": .string(name), "good": .bool(report.isGood), "files": .integer(Int64(report.files)),
-                        "bytes": .integer(report.bytes), "findings": .array(report.findings.map { .string($0) }),
+                        "bytes": .integer(report.bytes),
+                        "clock_rows": report.clock.map { .integer(Int64($0.rows)) } ?? .null,
+                        "clock_exchanges": report.clock.map { .integer(Int64($0.exchanges)) } ?? .null,
+                        "findings": .array(report.findings.map { .string($0) }),
                     ]))
                 continue
             }
             let size = "\(report.files) files, \(ByteCount.text(report.bytes))"
-            StandardOutput.write("\(name): \(report.isGood ? "good" : "not good"): \(size)\n")
+            let clock =
+                report.clock.map { "; \($0.rows) clock rows computed anew from \($0.exchanges) exchanges" } ?? ""
+            StandardOutput.write("\(name): \(report.isGood ? "good" : "not good"): \(size)\(clock)\n")
             for finding in report.findings { StandardOutput.write("  \(finding)\n") }
         }
         return isGood ? .good : .failed

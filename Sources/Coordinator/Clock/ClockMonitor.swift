@@ -1,4 +1,3 @@
-package import Episode
 package import Protocol
 package import Timing
 
@@ -7,19 +6,30 @@ package struct ClockMonitor: Sendable {
     /// What is known of one host's clock.
     private struct Clock: Sendable {
         var estimator = ClockEstimator()
-        var rows: [ClockSyncRow] = []
-        var lastRow: Timestamp<RigTime>?
+        /// Exchanges that aren't on the disk yet, oldest first; between takes those of the last 64 s.
+        var unwritten: [ClockExchange<RigTime, HostTime>] = []
     }
 
-    /// Rows that are kept in memory for each host; each second of a take also goes to the disk.
-    private static let maximumRows = 600
+    /// At most so many for each host: 64 s at the fastest pace.
+    private static let maximumUnwritten = 2600
+    private static let window = Interval.milliseconds(64_000)
 
     private var clocks: [HostID: Clock] = [:]
 
     package init() {}
 
-    package mutating func add(_ exchange: ClockExchange<RigTime, HostTime>, of host: HostID) {
-        clocks[host, default: Clock()].estimator.add(exchange)
+    /// Takes the exchanges of a burst in; true when the clock did something unforeseen, so that new ones are wanted soon.
+    package mutating func add(_ burst: [ClockExchange<RigTime, HostTime>], of host: HostID) -> Bool {
+        var clock = clocks[host] ?? Clock()
+        let before = (clock.estimator.restarts, clock.estimator.hostRateChanges)
+        for exchange in burst where clock.estimator.add(exchange) != .impossible { clock.unwritten.append(exchange) }
+        if let newest = burst.last,
+            let first = clock.unwritten.firstIndex(where: { newest.sent - $0.sent < Self.window })
+        {
+            clock.unwritten.removeFirst(max(first, clock.unwritten.count - Self.maximumUnwritten))
+        }
+        clocks[host] = clock
+        return before != (clock.estimator.restarts, clock.estimator.hostRateChanges)
     }
 
     /// Forgets a host's clock: its machine was started anew.
@@ -42,20 +52,19 @@ package struct ClockMonitor: Sendable {
     /// How often a host's clock did what is not in a clock's nature.
     package func restarts(of host: HostID) -> Int { clocks[host]?.estimator.restarts ?? 0 }
 
-    /// A row for `clock_sync.jsonl`, at most one a second for each host; nil when it isn't time, or nothing is known.
-    package mutating func row(of host: HostID, now: Timestamp<RigTime>) -> ClockSyncRow? {
-        guard let clock = clocks[host], clock.lastRow.map({ now - $0 >= .milliseconds(950) }) ?? true,
-            let mapping = clock.estimator.mapping(at: now)
-        else { return nil }
-        let row = ClockSyncRow(
-            host: host.rawValue, mapping: mapping, delay: clock.estimator.leastDelay,
-            state: clock.estimator.state(at: now).rawValue)
-        clocks[host]?.lastRow = now
-        clocks[host]?.rows.append(row)
-        if clock.rows.count >= Self.maximumRows { clocks[host]?.rows.removeFirst() }
-        return row
+    /// The exchanges with a host that nobody has taken yet, oldest first; of a long time at most those of the last 64 s.
+    package mutating func takeUnwritten(of host: HostID) -> [ClockExchange<RigTime, HostTime>] {
+        defer { clocks[host]?.unwritten = [] }
+        return clocks[host]?.unwritten ?? []
     }
 
-    /// The newest rows of a host, oldest first.
-    package func rows(of host: HostID) -> [ClockSyncRow] { clocks[host]?.rows ?? [] }
+    /// Makes all exchanges that are known unwritten again: another take wants those from before its start.
+    package mutating func rewind() {
+        for host in clocks.keys {
+            guard var clock = clocks[host] else { continue }
+            let known = Set(clock.unwritten)
+            clock.unwritten = clock.estimator.exchanges.filter { !known.contains($0) } + clock.unwritten
+            clocks[host] = clock
+        }
+    }
 }

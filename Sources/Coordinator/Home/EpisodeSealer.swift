@@ -1,6 +1,7 @@
 package import Episode
 internal import Platform
 internal import Protocol
+internal import Timing
 
 /// What sealing made.
 package struct SealResult: Sendable {
@@ -33,7 +34,11 @@ package struct EpisodeSealer: Sendable {
         let clock = "\(folder)/clock_sync.jsonl"
         let measured = journal.clockPath(record.settings.take)
         if let size = Files.size(measured), size > 0 {
-            try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: clock)
+            // The measurements as they are, and the clocks computed of them from both sides of each instant.
+            try AtomicFile.write(try Files.read(measured, limit: 1 << 30), to: "\(folder)/\(ClockExchangeLog.name)")
+            let rows = ClockSeriesMaker.rows(
+                try ClockExchangeLog.read(measured), start: record.start, stop: record.stop)
+            try AtomicFile.write(try rows.flatMap { try JSONText.encode($0) + [0x0A] }, to: clock)
         }
         let sealed = try EpisodeSealer.seal(folder, plan(), primary: record.settings.primary) { figures in
             figures.policy = record.settings.policy
@@ -84,7 +89,7 @@ package struct EpisodeSealer: Sendable {
         plan.task = record.settings.task.isEmpty ? nil : record.settings.task
         plan.participant = record.settings.participant.isEmpty ? nil : record.settings.participant
         plan.start = record.start
-        plan.stop = record.stop
+        plan.stop = record.stop ?? Self.endOfHosts(plan.clocks, folder)
         for host in record.hosts {
             if let files = host.files { plan.files[host.host] = files.files }
             switch host.phase {
@@ -98,6 +103,16 @@ package struct EpisodeSealer: Sendable {
             }
         }
         return plan
+    }
+
+    /// T1 of a take that nobody stopped: the latest of the ends that the hosts wrote down, on rig time.
+    ///
+    /// Each host ended by itself, at the limit that it was given with its commit; one that ended before the others shows
+    /// it by the latest. Nil when no end is known, or no clock that maps it.
+    static func endOfHosts(_ clocks: [HostID: ClockSeries], _ folder: String) -> Timestamp<RigTime>? {
+        clocks.compactMap { host, clock in
+            (try? HostManifest.read("\(folder)/hosts/\(host)/manifest.json"))?.stop.flatMap { clock.rig($0)?.time }
+        }.max()
     }
 
     /// A plan of what is known from the folder alone.

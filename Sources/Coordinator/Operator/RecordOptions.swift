@@ -18,7 +18,7 @@ package struct RecordOptions: Sendable {
             CommandOption("policy", value: "POLICY", help: "what absent hosts and streams do: strict, warn or allow"),
             CommandOption("hosts", value: "A,B", help: "only these hosts"),
             CommandOption("leader", value: "HOST", help: "the host that plays the chirps"),
-            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible or off"),
+            CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible, custom (of rig.json5) or off"),
             CommandOption("countdown", value: "SECONDS", help: "count down before the start"),
             CommandOption("wait", value: "SECONDS", help: "how long hosts are waited for (5)"),
             CommandOption("no-ingest", help: "leave the files on the hosts; 'downbeat ingest' brings them later"),
@@ -34,6 +34,8 @@ package struct RecordOptions: Sendable {
     package var hosts: [HostID]?
     package var leader: HostID?
     package var chirp: ChirpPreset
+    package var chirpSpec: ChirpSpec?
+    package var checksSound: Bool
     package var countdown: Int
     package var ingests: Bool
     package var json: Bool
@@ -57,6 +59,11 @@ package struct RecordOptions: Sendable {
         session = try Self.session(parsed, rig, now)
         policy = try Self.word("policy", parsed) ?? rig.policy
         chirp = try Self.word("chirp", parsed) ?? rig.chirp
+        chirpSpec = rig.customChirp
+        guard chirp != .custom || chirpSpec != nil else {
+            throw Self.wrong("chirp", "custom", "ultrasonic, audible or off: rig.json5 has no 'custom_chirp'")
+        }
+        checksSound = rig.checksSound
         hosts = try Self.hosts(parsed)
         leader = rig.leader
         if let text = parsed.value("leader") {
@@ -118,10 +125,13 @@ package struct RecordOptions: Sendable {
     ) -> TakeSettings {
         var generator = SystemRandomNumberGenerator()
         let suffix = (0..<6).map { _ in String(Int.random(in: 0...15, using: &generator), radix: 16) }.joined()
-        return TakeSettings(
+        var settings = TakeSettings(
             session: session, episode: EpisodeID(unchecked: "ep_\(UTC(now).compact)_\(suffix)"), task: task,
             participant: participant, hosts: hosts, leader: leader ?? firstReady, isLeaderFixed: leader != nil,
-            primary: rig.primary, chirp: chirp, policy: policy, duration: duration, countdown: countdown,
+            primary: rig.primary, chirp: chirp, chirpSpec: chirp == .custom ? chirpSpec : nil, policy: policy,
+            duration: duration, countdown: countdown,
             reserveBytes: rig.reserveBytes, ingests: ingests, timing: rig.timing)
+        settings.checksSound = checksSound ? true : nil
+        return settings
     }
 }

@@ -173,8 +173,9 @@ package struct HostRegistry: Sendable {
             let isSame = known.advertisement == advertisement && known.link != .none && known.problem == nil
             entries[uuid]?.advertisement = advertisement
             entries[uuid]?.isTrusted = true
-            if known.problem != nil { entries[uuid]?.problem = nil }
-            if refuseTwins(of: uuid) || isSame { return }
+            if refuseTwins(of: uuid) { return }
+            entries[uuid]?.problem = nil
+            if isSame { return }
             if known.link == .none { entries[uuid]?.link = .connecting }
             actions.append(.connect(advertisement))
         case .wrongKey(let expected):
@@ -231,6 +232,8 @@ package struct HostRegistry: Sendable {
 
     private mutating func welcomed(_ uuid: UniqueID, _ welcome: Welcome, _ now: Timestamp<RigTime>) {
         guard let known = entries[uuid] else { return }
+        // Its connection came up after a twin of it was found; the operator has to choose first.
+        if case .twin = known.problem { return }
         guard welcome.hostUUID == uuid else {
             return refused(
                 uuid,
@@ -265,6 +268,8 @@ package struct HostRegistry: Sendable {
     private mutating func refused(_ uuid: UniqueID, _ problem: HostProblem) {
         guard let known = entries[uuid], known.problem != problem else { return }
         entries[uuid]?.problem = problem
+        // More addresses of the same two machines are no news.
+        if case .twin = known.problem, case .twin = problem { return }
         actions.append(.problem(uuid, problem))
     }
 }

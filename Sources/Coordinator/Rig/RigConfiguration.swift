@@ -23,6 +23,10 @@ package struct RigConfiguration: Sendable, Hashable {
     package var leader: HostID?
     package var primary: String?
     package var chirp = ChirpPreset.ultrasonic
+    /// The start chirp of the preset `custom`.
+    package var customChirp: ChirpSpec?
+    /// Whether the microphones are asked before each take if they hear the leader.
+    package var checksSound = false
     package var policy = AbsencePolicy.strict
     package var countdown = 0
     /// Free bytes on an agent below which no take begins.
@@ -78,6 +82,11 @@ package struct RigConfiguration: Sendable, Hashable {
         guard var take = try top.object("take") else { return }
         policy = try take.word("policy", default: policy)
         chirp = try take.word("chirp", default: chirp)
+        if var custom = try take.object("custom_chirp") { customChirp = try Self.chirp(&custom) }
+        guard chirp != .custom || customChirp != nil else {
+            throw take.invalid("custom_chirp", nil, legal: "the figures of the chirp, since 'chirp' is 'custom'")
+        }
+        checksSound = try take.bool("sound_check", default: false)
         countdown = Int(try take.integer("countdown_s", default: 0, in: 0...60))
         timing.lead = .milliseconds(try take.integer("lead_ms", default: 1500, in: 700...30_000))
         timing.clockLimit = .microseconds(try take.integer("clock_limit_us", default: 5000, in: 1...1_000_000))
@@ -86,6 +95,22 @@ package struct RigConfiguration: Sendable, Hashable {
         timing.limit = .seconds(try take.number("limit_minutes", default: 240, in: 0.1...10_080) * 60)
         reserveBytes = Int64(try take.number("reserve_gb", default: 2, in: 0...100_000) * 1e9)
         try take.finish()
+    }
+
+    /// Keys: `from_hz`, `to_hz`, `duration_ms`, `amplitude`, `envelope_ms`.
+    private static func chirp(_ reader: inout ConfigReader) throws(ConfigReader.Invalid) -> ChirpSpec {
+        let standard = ChirpSpec(fromHz: 0, toHz: 0)
+        let spec = ChirpSpec(
+            fromHz: try reader.number("from_hz", in: 0...1e6), toHz: try reader.number("to_hz", in: 0...1e6),
+            durationMilliseconds: try reader.number("duration_ms", default: standard.durationMilliseconds, in: 0...1e6),
+            amplitude: try reader.number("amplitude", default: standard.amplitude, in: 0...1),
+            envelopeMilliseconds: try reader.number("envelope_ms", default: standard.envelopeMilliseconds, in: 0...1e6))
+        try reader.finish()
+        if let objection = spec.objection {
+            throw ConfigReader.Invalid(
+                description: "\(reader.file): '\(reader.name("from_hz"))' and its figures can't be: \(objection)")
+        }
+        return spec
     }
 
     private mutating func readSession(_ top: inout ConfigReader) throws(ConfigReader.Invalid) {

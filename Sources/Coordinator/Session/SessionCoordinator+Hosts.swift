@@ -93,7 +93,7 @@ extension SessionCoordinator {
         Task {
             do {
                 let link = try await self.options.connect(agent, key, keys)
-                self.connected(agent, link)
+                await self.connected(agent, link)
             } catch {
                 self.opening.remove(uuid)
                 self.registryTakes(.refused(uuid, .unreadable("no connection can be made: \(error)")))
@@ -101,9 +101,11 @@ extension SessionCoordinator {
         }
     }
 
-    private func connected(_ agent: AgentAdvertisement, _ link: any AgentLink) {
+    private func connected(_ agent: AgentAdvertisement, _ link: any AgentLink) async {
         let uuid = agent.hostUUID
         opening.remove(uuid)
+        // Refused meanwhile: a twin of it was found.
+        guard registry.entries[uuid]?.link != HostRegistry.Link.none else { return await link.close() }
         let session = HostSession(
             uuid: uuid, link: link,
             identity: HostSession.Identity(coordinator: trust.coordinator, name: trust.name),
@@ -172,7 +174,7 @@ extension SessionCoordinator {
             talks[uuid]?.probeTask = Task {
                 await withDiscardingTaskGroup { group in
                     group.addTask { await probe.run() }
-                    for await exchange in probe.exchanges { self.measured(host, exchange) }
+                    for await burst in probe.bursts { self.measured(host, burst) }
                 }
             }
         } catch {
@@ -180,8 +182,12 @@ extension SessionCoordinator {
         }
     }
 
-    private func measured(_ host: HostID, _ exchange: ClockExchange<RigTime, HostTime>) {
-        clocks.add(exchange, of: host)
+    private func measured(_ host: HostID, _ burst: [ClockExchange<RigTime, HostTime>]) {
+        let isSurprise = clocks.add(burst, of: host)
+        if isSurprise, let probe = talks.values.first(where: { $0.probe?.host == host })?.probe {
+            // Unstructured: it does nothing but set the pace.
+            Task { await probe.hurry() }
+        }
         if machine?.phase == .armed { feedClock(host) }
     }
 

@@ -64,15 +64,13 @@ extension SessionCoordinator {
         }
     }
 
-    /// The episodes that hosts record now.
+    /// The episodes that hosts record now, or have promised to begin.
     package func runningEpisodes() -> [EpisodeID] {
-        Set(snapshots().values.compactMap { $0.status.state == .recording ? $0.status.episode : nil }).sorted()
+        Set(snapshots().values.compactMap { $0.takeUnderWay == nil ? nil : $0.status.episode }).sorted()
     }
 
     private func running(_ record: TakeRecord) -> [HostID] {
-        snapshots().filter { host, snapshot in
-            snapshot.status.state == .recording && snapshot.status.take == record.settings.take
-        }.map(\.key).sorted()
+        snapshots().filter { $0.value.takeUnderWay == record.settings.take }.map(\.key).sorted()
     }
 
     private func feedSnapshots(_ record: TakeRecord) {
@@ -103,7 +101,7 @@ extension TakeRecord {
             settings: TakeSettings(
                 take: summary.take, session: summary.session, episode: episode, task: plan?.task ?? "",
                 participant: plan?.participant ?? "", hosts: known.map(\.0), leader: plan?.leader ?? first,
-                chirp: plan?.chirp ?? .off, policy: plan?.policy ?? .warn))
+                chirp: plan?.chirp ?? .off, chirpSpec: plan?.chirpSpec, policy: plan?.policy ?? .warn))
         phase = .recording
         for index in hosts.indices {
             hosts[index].hasCommitted = true

@@ -29,6 +29,7 @@ extension SessionCoordinator {
     func perform(_ start: TakeMachine, _ begin: @escaping (isolated SessionCoordinator) -> Void) async -> TakeReport {
         machine = start
         sealResult = nil
+        clocks.rewind()
         ingestProgress = [:]
         ledger = SpaceLedger(reserveBytes: options.ingest.reserveBytes)
         for (uuid, entry) in registry.entries where settingsHave(entry.host) { registry.isInTake.insert(uuid) }
@@ -92,6 +93,12 @@ extension SessionCoordinator {
         switch action {
         case .arm(let host):
             ask(host, .arm, .arm(settings.plan(for: host)), timeout: settings.timing.startTimeout + .seconds(4))
+        case .checkSound(let hosts):
+            // Unstructured: the take may be called off meanwhile.
+            Task {
+                let presets = [settings.chirp]
+                self.feed(.soundChecked(await self.checkSound(settings, hosts: hosts, presets: presets)))
+            }
         case .journal: await writeJournal()
         case .commit(let host, let start, let limit): commit(host, start, limit, settings)
         case .chirp(let host, let moment, let at): chirp(host, moment, at, settings)
@@ -155,7 +162,10 @@ extension SessionCoordinator {
             do {
                 answer = Self.answer(try await link.request(message, timeout: timeout), step)
             } catch let refusal as Refusal {
-                answer = .failed(step, TakeFailure(Self.withoutName(refusal.message, host), code: refusal.code))
+                answer = .failed(
+                    step,
+                    TakeFailure(
+                        Self.withoutName(refusal.message, host), code: refusal.code, streams: refusal.streams ?? []))
             } catch {
                 answer = .failed(step, TakeFailure(Self.withoutName("\(error)", host)))
             }
@@ -198,23 +208,23 @@ extension SessionCoordinator {
         }
     }
 
-    /// Once a second: the clocks of a running take go to the disk, so that they survive this program.
+    /// Once a second: what was measured of the clocks goes to the disk, so that it survives this program; from some time
+    /// before the take until all is home, since the clocks are computed from both sides of each instant.
     func keepClocks() async {
         guard let record = machine?.record else { return }
         switch record.phase {
-        case .idle, .ingesting, .sealed, .aborted: return
-        case .arming, .armed, .starting, .recording, .stopping: break
+        case .idle, .sealed, .aborted: return
+        case .arming, .armed, .starting, .recording, .stopping, .ingesting: break
         }
-        let now = HostClock.rigNow
+        guard record.start != nil else { return }
+        var lines: [UInt8] = []
         for host in record.settings.hosts {
-            guard let row = clocks.row(of: host, now: now), let line = try? JSONText.encode(row) else { continue }
-            clockRows += line + [0x0A]
+            lines += (try? ClockExchangeLog.lines(clocks.takeUnwritten(of: host), of: host)) ?? []
         }
-        guard record.start != nil, !clockRows.isEmpty else { return }
-        let (lines, journal, take) = (clockRows, journal, record.settings.take)
-        clockRows = []
+        guard !lines.isEmpty else { return }
+        let (all, journal, take) = (lines, journal, record.settings.take)
         do {
-            try await store.run { try journal.appendClock(lines, take: take) }
+            try await store.run { try journal.appendClock(all, take: take) }
         } catch {
             tell(TakeNote(.warning, "the clocks can't be kept: \(error)"))
         }
@@ -246,6 +256,7 @@ extension SessionCoordinator {
     }
 
     private func seal() async {
+        await keepClocks()
         guard let record = machine?.record else { return }
         let sealer = EpisodeSealer(folder: folder(record.settings), record: record, journal: journal)
         do {

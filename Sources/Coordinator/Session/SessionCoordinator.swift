@@ -86,7 +86,6 @@ package actor SessionCoordinator {
     var ingestProgress: [HostID: IngestProgress] = [:]
     var ledger: SpaceLedger
     var sealResult: SealResult?
-    var clockRows: [UInt8] = []
 
     /// What the operator should read, as it happens; bounded, the oldest go first.
     package nonisolated let notes: AsyncStream<TakeNote>

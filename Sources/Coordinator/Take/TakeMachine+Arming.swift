@@ -38,6 +38,7 @@ extension TakeMachine {
             $0.phase = .armed
             $0.arm = report
         }
+        hardware.note(report.streams, of: host)
         let level: TakeNote.Level = isStrict ? .error : settings.policy == .warn ? .warning : .info
         for problem in problems(report) { note(level, host, problem) }
         checkArmed(now)
@@ -63,6 +64,7 @@ extension TakeMachine {
 
     mutating func armFailed(_ host: HostID, _ failure: TakeFailure, _ now: Timestamp<RigTime>) {
         guard phase == .arming, record[host]?.phase == .arming else { return }
+        hardware.note(failure.streams, of: host)
         leave(host, "it didn't arm: \(failure.text)")
         // It may have armed, with its answer lost.
         actions.append(.abort(host, take: settings.take, reason: "its answer to 'arm' is missing"))
@@ -98,6 +100,9 @@ extension TakeMachine {
     private mutating func checkArmed(_ now: Timestamp<RigTime>) {
         guard phase == .arming, released == nil, !record.hosts.contains(where: { $0.phase == .arming }) else { return }
         deadlines[.arming] = nil
+        let conflicts = hardware.conflicts
+        for conflict in conflicts { note(isStrict ? .error : .warning, nil, "hosts \(conflict.text)") }
+        if isStrict, let first = conflicts.first { return abort("hosts \(first.text)", isRefusal: true, now) }
         let armed = record.hosts.filter { $0.phase == .armed }
         guard !armed.isEmpty else {
             return abort(record.hosts.compactMap(\.error).first ?? "no host took part", isRefusal: true, now)
@@ -158,6 +163,32 @@ extension TakeMachine {
 
     private mutating func allArmed(_ now: Timestamp<RigTime>) {
         record.phase = .armed
+        let canPlay = record[settings.leader]?.phase == .armed && record[settings.leader]?.arm?.canPlayChirps == true
+        guard settings.checksSound == true, settings.startSpec != nil, canPlay else { return awaitClocks(now) }
+        deadlines[.sound] = now + .seconds(12)
+        actions.append(.checkSound(record.hosts.filter { $0.phase == .armed }.map(\.host)))
+    }
+
+    // MARK: Sound
+
+    /// A microphone that doesn't hear is told and holds nothing up: the network's clock aligns its host.
+    mutating func soundChecked(_ findings: SoundFindings, _ now: Timestamp<RigTime>) {
+        guard phase == .armed, deadlines[.sound] != nil else { return }
+        deadlines[.sound] = nil
+        for (host, problems) in findings.problems.sorted(by: { $0.key < $1.key }) {
+            for problem in problems { note(.warning, host, problem) }
+        }
+        if let advice = findings.advice { note(.info, nil, advice) }
+        awaitClocks(now)
+    }
+
+    mutating func soundExpired(_ now: Timestamp<RigTime>) {
+        guard phase == .armed else { return }
+        note(.warning, nil, "the sound check took too long; the take goes on without it")
+        awaitClocks(now)
+    }
+
+    private mutating func awaitClocks(_ now: Timestamp<RigTime>) {
         deadlines[.clocks] = now + settings.timing.clockTimeout
         checkClocks(now, isLast: false)
     }

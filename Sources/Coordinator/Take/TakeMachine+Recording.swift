@@ -147,7 +147,7 @@ extension TakeMachine {
         for report in snapshot.chirps { chirped(host, report) }
         let here = snapshot.episodes.first { $0.take == settings.take || $0.episode == settings.episode }
         guard known.hasCommitted || (known.phase == .left && record.start != nil) else { return }
-        let isRunning = snapshot.status.take == settings.take && snapshot.status.state == .recording
+        let isRunning = snapshot.takeUnderWay == settings.take
         if isRunning {
             if known.phase == .left || known.phase == .finished { set(host, .committed) }
             if phase == .stopping, let stop = record.stop {
@@ -176,7 +176,7 @@ extension TakeMachine {
         deadlines[.streaming] = nil
         let lead = settings.timing.chirpLead
         var stop = now + lead
-        if canChirp, let spec = settings.chirp.startSpec {
+        if canChirp, let spec = settings.startSpec {
             let length = Interval.seconds(spec.durationMilliseconds / 1000)
             // The two chirps never overlap.
             var at = now + lead

@@ -12,10 +12,13 @@ package struct TakeFailure: Sendable, Hashable {
     package var text: String
     /// Nil when no answer came at all.
     package var code: Refusal.Code?
+    /// What is known of its streams; empty when nothing is.
+    package var streams: [StreamOutcome]
 
-    package init(_ text: String, code: Refusal.Code? = nil) {
+    package init(_ text: String, code: Refusal.Code? = nil, streams: [StreamOutcome] = []) {
         self.text = text
         self.code = code
+        self.streams = streams
     }
 }
 
@@ -46,6 +49,8 @@ package enum TakeEvent: Sendable, Hashable {
     case interrupted
     case ingested(HostID, FileList)
     case ingestFailed(HostID, String)
+    /// What the microphones said to the sweeps of `checkSound`.
+    case soundChecked(SoundFindings)
     case sealed
     case sealFailed(String)
     /// Time has passed.
@@ -55,6 +60,8 @@ package enum TakeEvent: Sendable, Hashable {
 /// What the coordinator must do.
 package enum TakeAction: Sendable, Hashable {
     case arm(HostID)
+    /// Let the leader play quiet sweeps, and ask these hosts what they heard.
+    case checkSound([HostID])
     /// Write the record to the disk before the actions that follow.
     case journal
     case commit(HostID, start: Timestamp<RigTime>, limit: Timestamp<RigTime>)
@@ -76,7 +83,7 @@ package enum TakeAction: Sendable, Hashable {
 /// Each event comes with the time; `nextDeadline` says when a `tick` is needed. Answers may come late, twice or never.
 package struct TakeMachine: Sendable {
     enum Deadline: Int, Sendable, Hashable, CaseIterable {
-        case arming, clocks, commits, start, streaming, end, finish, abort
+        case arming, sound, clocks, commits, start, streaming, end, finish, abort
     }
 
     package internal(set) var record: TakeRecord
@@ -89,6 +96,7 @@ package struct TakeMachine: Sendable {
     /// Since when a host isn't reachable.
     var lostSince: [HostID: Timestamp<RigTime>] = [:]
     var bounds: [HostID: Interval] = [:]
+    var hardware = SharedHardware()
     /// The take id that is being given back, to arm again with another leader.
     var released: UniqueID?
     var abortReason: (text: String, isRefusal: Bool)?
@@ -125,7 +133,8 @@ package struct TakeMachine: Sendable {
         case .begin(let present): begin(present, now)
         case .clock(let host, let bound):
             bounds[host] = bound
-            if phase == .armed { checkClocks(now, isLast: false) }
+            if phase == .armed, deadlines[.sound] == nil { checkClocks(now, isLast: false) }
+        case .soundChecked(let findings): soundChecked(findings, now)
         case .answered(let host, let take, let answer): answered(host, take, answer, now)
         case .happened(let host, let event): happened(host, event, now)
         case .status(let host, let status): heard(host, status, now)
@@ -186,6 +195,7 @@ package struct TakeMachine: Sendable {
             deadlines[deadline] = nil
             switch deadline {
             case .arming: armingExpired(now)
+            case .sound: soundExpired(now)
             case .clocks: if phase == .armed { checkClocks(now, isLast: true) }
             case .commits: commitsExpired(now)
             case .start: started(now)

@@ -19,6 +19,10 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     /// `<host_id>.<stream_id>` of the stream that the others are aligned to; nil lets the merge choose.
     package var primary: String?
     package var chirp: ChirpPreset
+    /// The start chirp of the preset `custom`.
+    package var chirpSpec: ChirpSpec?
+    /// Whether the microphones are asked before T0 if they hear the leader; nil is no.
+    package var checksSound: Bool?
     package var policy: AbsencePolicy
     /// From T0 to the stop chirp; nil means until somebody stops it.
     package var duration: Interval?
@@ -32,7 +36,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package init(
         take: UniqueID = .random(), spareTake: UniqueID = .random(), session: SessionID, episode: EpisodeID,
         task: String = "", participant: String = "", hosts: [HostID], leader: HostID, isLeaderFixed: Bool = true,
-        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, policy: AbsencePolicy = .strict,
+        primary: String? = nil, chirp: ChirpPreset = .ultrasonic, chirpSpec: ChirpSpec? = nil,
+        policy: AbsencePolicy = .strict,
         duration: Interval? = nil, countdown: Int = 0, reserveBytes: Int64 = 0, ingests: Bool = true,
         timing: TakeTiming = TakeTiming()
     ) {
@@ -47,6 +52,7 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         self.isLeaderFixed = isLeaderFixed
         self.primary = primary
         self.chirp = chirp
+        self.chirpSpec = chirpSpec
         self.policy = policy
         self.duration = duration
         self.countdown = countdown
@@ -59,9 +65,15 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     package func plan(for host: HostID) -> TakePlan {
         TakePlan(
             take: take, session: session, episode: episode, task: task, participant: participant,
-            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp, policy: policy,
+            role: host == leader ? .leader : .follower, leader: leader, chirp: chirp, chirpSpec: chirpSpec,
+            countdown: countdown > 0 ? countdown : nil, policy: policy,
             reserveBytes: reserveBytes, startTimeout: timing.startTimeout, armTimeout: timing.armTimeout)
     }
+}
+
+extension TakeSettings {
+    /// The start chirp; nil when the take has none.
+    package var startSpec: ChirpSpec? { chirp == .custom ? chirpSpec : chirp.startSpec }
 }
 
 /// The lengths of time that a take is governed by.

@@ -15,7 +15,7 @@ package actor ALSASpeaker: ChirpSpeaker {
     private static let log = Log("speaker")
 
     private struct Opened {
-        let pcm: PCM
+        let pcm: any PCMPort
         let shape: PCMShape
     }
 
@@ -36,20 +36,22 @@ package actor ALSASpeaker: ChirpSpeaker {
     private let pcmName: PCMName
     private let rate: Int
     private let channels: Int
+    private let system: SoundSystem
     private let loop = EventLoop(name: "speaker")
     private var opened: Opened?
     private var isPlaying = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    package init(name: PCMName, rate: Int = 48_000, channels: Int = 2) {
+    package init(name: PCMName, rate: Int = 48_000, channels: Int = 2, system: SoundSystem = .alsa) {
         pcmName = name
+        self.system = system
         self.rate = rate
         self.channels = channels
         label = "sound card '\(name)'"
     }
 
-    /// Keys: `card` and `device`, or `pcm`; `rate`, `channels`.
+    /// Keys: `card`, `port` and `device`, or `pcm`; `rate`, `channels`.
     package init(from reader: inout ConfigReader) throws(ConfigReader.Invalid) {
         let name = try PCMName(from: &reader)
         let rate = try reader.integer("rate", default: 48_000, in: 8_000...192_000)
@@ -59,8 +61,16 @@ package actor ALSASpeaker: ChirpSpeaker {
 
     package func open() throws -> Int {
         close()
-        let pcm: PCM
-        do throws(Errno) { pcm = try PCM(name: pcmName.description, .playback) } catch { throw fault(error, .open) }
+        let finding = pcmName.find(in: system.cards(.playback))
+        let pcm: any PCMPort
+        do throws(Errno) {
+            switch finding {
+            case .absent, .other: throw .noSuchFile
+            case .found, .unlisted: pcm = try system.open(pcmName.opened(finding), .playback)
+            }
+        } catch {
+            throw fault(error, .open)
+        }
         do throws(Errno) {
             let shape = try pcm.negotiate(
                 PCMWish(
@@ -221,12 +231,6 @@ package actor ALSASpeaker: ChirpSpeaker {
     }
 
     private func fault(_ error: Errno, _ operation: ALSAFault.Operation) -> DeviceError {
-        let name = pcmName
-        return ALSAFault(
-            error, during: operation, name: name.description, cards: { SoundCards.names(.playback) },
-            holder: {
-                SoundCards.node(of: name, .playback).map { DeviceHolder.words(for: $0) } ?? "another program"
-            }
-        ).error(for: Self.id)
+        system.fault(error, operation, pcmName, .playback).error(for: Self.id)
     }
 }

@@ -17,15 +17,19 @@ package struct PCMStatus: Sendable, Hashable {
     package var available: Int
     /// Sample frames between the program and the converter.
     package var delay: Int
+    /// How long the card has run at `stamp` by its own clock (audio_tstamp of the link); nil when it can't say.
+    package var link: Interval?
 
     package init(
-        state: State, stamp: Timestamp<HostTime>, now: Timestamp<HostTime>, available: Int, delay: Int
+        state: State, stamp: Timestamp<HostTime>, now: Timestamp<HostTime>, available: Int, delay: Int,
+        link: Interval? = nil
     ) {
         self.state = state
         self.stamp = stamp
         self.now = now
         self.available = available
         self.delay = delay
+        self.link = link
     }
 }
 
@@ -81,20 +85,18 @@ package struct PCMWish: Sendable, Hashable {
 /// An open PCM of alsa-lib, without waiting except in `wait`.
 ///
 /// Concurrency: owned and used by one thread, the device's event loop.
-final class PCM {
-    enum Direction { case capture, playback }
-
+final class PCM: PCMPort {
     /// For the calls of the extensions, on the same thread.
     var pointer: OpaquePointer { handle }
     private let handle: OpaquePointer
-    private let direction: Direction
     private let status: OpaquePointer
     private var isOpen = true
+    /// The kind of audio_tstamp that the card has, of those that count the link's own clock from the start on.
+    private var linkKind: UInt32?
 
     /// The corresponding C function is `snd_pcm_open`.
-    init(name: String, _ direction: Direction) throws(Errno) {
+    init(name: String, _ direction: PCMDirection) throws(Errno) {
         calsa_quiet()
-        self.direction = direction
         var opened: OpaquePointer?
         let stream = direction == .capture ? SND_PCM_STREAM_CAPTURE : SND_PCM_STREAM_PLAYBACK
         try Self.check(snd_pcm_open(&opened, name, stream, Int32(SND_PCM_NONBLOCK)))
@@ -132,9 +134,6 @@ final class PCM {
     func start() throws(Errno) { try Self.check(snd_pcm_start(live)) }
     func drop() { if isOpen { snd_pcm_drop(handle) } }
 
-    /// Waits until a period can be read or written; false when the time is over.
-    ///
-    /// The corresponding C function is `snd_pcm_wait`.
     func wait(milliseconds: Int32) throws(Errno) -> Bool {
         let handle = try live
         let result = snd_pcm_wait(handle, milliseconds)
@@ -143,8 +142,8 @@ final class PCM {
         return result > 0
     }
 
-    /// The corresponding C function is `snd_pcm_status`.
     func ask() throws(Errno) -> PCMStatus {
+        if let linkKind { calsa_ask_link(status, linkKind) }
         try Self.check(snd_pcm_status(live, status))
         let now = HostClock.now
         var stamp = snd_htimestamp_t()
@@ -157,27 +156,19 @@ final class PCM {
             case SND_PCM_STATE_DISCONNECTED: .disconnected
             default: .idle
             }
+        var link: Interval?
+        if linkKind != nil {
+            let nanoseconds = calsa_link_ns(status)
+            if nanoseconds > 0 { link = Interval(nanoseconds: nanoseconds) }
+        }
         let host =
             Interval(nanoseconds: Int64(stamp.tv_sec)) * 1_000_000_000 + Interval(nanoseconds: Int64(stamp.tv_nsec))
         return PCMStatus(
             state: state, stamp: Timestamp(nanoseconds: host.nanoseconds), now: now,
             available: Int(clamping: snd_pcm_status_get_avail(status)),
-            delay: snd_pcm_status_get_delay(status))
+            delay: snd_pcm_status_get_delay(status), link: link)
     }
 
-    /// What is behind an error: the first call after an unplug may answer EIO, the next one says that the card is gone.
-    func cause(of error: Errno) -> Errno {
-        guard error == .inputOutput else { return error }
-        do throws(Errno) {
-            return try ask().state == .disconnected ? .noDevice : error
-        } catch {
-            return error
-        }
-    }
-
-    /// Reads sample frames; an empty answer when there are none now.
-    ///
-    /// The corresponding C function is `snd_pcm_readi`.
     func read(frames: Int, _ shape: PCMShape) throws(Errno) -> [UInt8] {
         let size = shape.cardBytesPerFrame
         let handle = try live
@@ -191,9 +182,6 @@ final class PCM {
         return shape.isPadded ? PCMSamples.packed(bytes) : bytes
     }
 
-    /// Writes whole sample frames; the answer is how many were taken.
-    ///
-    /// The corresponding C function is `snd_pcm_writei`.
     func write(_ bytes: ArraySlice<UInt8>, _ shape: PCMShape) throws(Errno) -> Int {
         let frames = bytes.count / shape.cardBytesPerFrame
         let handle = try live
@@ -205,9 +193,6 @@ final class PCM {
 
     // MARK: Negotiation
 
-    /// Sets the hardware and software parameters; what the card doesn't have is set to the nearest that it has.
-    ///
-    /// The corresponding C functions are `snd_pcm_hw_params` and `snd_pcm_sw_params`.
     func negotiate(_ wish: PCMWish) throws(Errno) -> PCMShape {
         var parameters: OpaquePointer?
         guard snd_pcm_hw_params_malloc(&parameters) == 0, let parameters else { throw Errno(rawValue: ENOMEM) }
@@ -231,6 +216,8 @@ final class PCM {
         snd_pcm_hw_params_get_period_size(parameters, &period, nil)
         guard period > 0, buffer >= period, buffer < 1 << 28 else { throw .invalidArgument }
         let isBatch = snd_pcm_hw_params_is_batch(parameters) == 1
+        let kind = calsa_link_kind(parameters)
+        linkKind = kind > 0 ? UInt32(kind) : nil
         let isMonotonic = try setSoftware(period: period, buffer: buffer)
         return PCMShape(
             format: AudioFormat(encoding: encoding, rate: Int(rate), channels: Int(channels)), isPadded: isPadded,

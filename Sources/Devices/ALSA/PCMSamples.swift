@@ -16,6 +16,53 @@ package enum PCMSamples {
         return packed
     }
 
+    /// One channel of interleaved frames, counted from 1, full scale 1; what is no number is silence.
+    package static func channel(
+        _ channel: Int, of bytes: [UInt8], _ encoding: AudioFormat.Encoding, channels: Int
+    ) -> [Float] {
+        let width = encoding.bytes
+        let size = width * channels
+        guard size > 0, (1...channels).contains(channel) else { return [] }
+        return bytes.withUnsafeBytes { raw in
+            (0..<raw.count / size).map { frame in
+                let at = frame * size + (channel - 1) * width
+                switch encoding {
+                case .s16:
+                    return Float(Int16(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: Int16.self))) / 32_768
+                case .s24:
+                    let bits = UInt32(raw[at]) << 8 | UInt32(raw[at + 1]) << 16 | UInt32(raw[at + 2]) << 24
+                    return Float(Double(Int32(bitPattern: bits)) / 2_147_483_648)
+                case .s32:
+                    return Float(
+                        Double(Int32(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: Int32.self)))
+                            / 2_147_483_648)
+                case .f32:
+                    let value = Float(
+                        bitPattern: UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self)))
+                    return value.isFinite ? value : 0
+                }
+            }
+        }
+    }
+
+    /// Some channels of interleaved frames, counted from 1, in the order that is given.
+    package static func picked(_ bytes: [UInt8], _ picked: [Int], channels: Int, width: Int) -> [UInt8] {
+        let size = channels * width
+        guard size > 0, picked.allSatisfy({ (1...channels).contains($0) }) else { return bytes }
+        let frames = bytes.count / size
+        return [UInt8](unsafeUninitializedCapacity: frames * picked.count * width) { buffer, filled in
+            for frame in 0..<frames {
+                for channel in picked {
+                    let from = frame * size + (channel - 1) * width
+                    for byte in 0..<width {
+                        buffer.initializeElement(at: filled, to: bytes[from + byte])
+                        filled += 1
+                    }
+                }
+            }
+        }
+    }
+
     /// Mono samples (−1…1, what lies outside is clipped) to all channels of a card, little-endian.
     package static func bytes(
         _ samples: [Float], _ encoding: AudioFormat.Encoding, channels: Int, isPadded: Bool

@@ -7,9 +7,9 @@ package import Timing
 package struct ClockSyncRow: Codable, Sendable, Hashable {
     package var host: String
     package var mapping: ClockMapping<RigTime, HostTime>
-    /// Of the exchange that the offset comes from.
+    /// Of the exchange that the offset comes from, where a single one was used.
     package var delay: Interval?
-    /// In words of the estimator: "locked", "holdover".
+    /// In words of the estimator: "locked" between exchanges, "holdover" before the first and after the last.
     package var state: String?
 
     package init(
@@ -84,16 +84,21 @@ package struct ClockSyncLog: ~Copyable {
         do throws(Errno) { try file.synchronizeData() } catch { throw SystemError(error, "fdatasync of \(path)") }
     }
 
-    /// The rows of each host; lines that are none are left out.
+    /// The mappings of each host; lines that are none are left out.
     package static func read(_ path: String) throws -> [String: ClockSeries] {
-        var rows: [String: [ClockMapping<RigTime, HostTime>]] = [:]
+        try rows(path).mapValues { ClockSeries($0.map(\.mapping)) }
+    }
+
+    /// The rows of each host in the file's order; lines that are none are left out.
+    package static func rows(_ path: String) throws -> [String: [ClockSyncRow]] {
+        var rows: [String: [ClockSyncRow]] = [:]
         try LineReader.read(path) { line in
             guard !line.isTooLong, let row = try? JSONText.decode(ClockSyncRow.self, from: Array(line.bytes)),
                 ClockSeries.isSane(row.mapping)
             else { return }
-            rows[row.host, default: []].append(row.mapping)
+            rows[row.host, default: []].append(row)
         }
-        return rows.mapValues { ClockSeries($0) }
+        return rows
     }
 }
 

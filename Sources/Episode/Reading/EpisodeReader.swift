@@ -22,7 +22,10 @@ package struct EpisodeReader {
 
     /// Whether a file of lines is a log and no stream.
     package static func isNoStream(_ name: String) -> Bool {
-        ["events.jsonl", "session_log.jsonl", "incidents.jsonl", "clock_sync.jsonl", "frame_map.jsonl"].contains(name)
+        [
+            "events.jsonl", "session_log.jsonl", "incidents.jsonl", "clock_sync.jsonl", "clock_exchanges.jsonl",
+            "frame_map.jsonl",
+        ].contains(name)
     }
 
     private init(_ folder: String) throws {

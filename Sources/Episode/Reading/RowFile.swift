@@ -73,6 +73,19 @@ package enum RowFile {
         return report
     }
 
+    /// Where the line of a row begins, counted from 0 in the order of the file; nil when there are fewer rows.
+    static func offset(ofRow index: Int64, in path: String) throws -> Int64? {
+        var scan = RowPass()
+        var seen: Int64 = 0
+        var offset: Int64?
+        try LineReader.read(path) { line in
+            guard offset == nil, scan.take(line) != nil else { return }
+            if seen == index { offset = line.offset }
+            seen += 1
+        }
+        return offset
+    }
+
     /// A second pass, for files out of order: duplicates and gaps are those of the rows in order.
     private static func sort(_ path: String, _ report: inout RowReport) throws {
         guard report.rows <= Int64(sortLimit) else {

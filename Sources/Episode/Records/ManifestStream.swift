@@ -68,6 +68,8 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var timestampSource: String?
     /// Frames whose stamp in the container had to be moved on, since it wasn't later than the one before.
     package var adjustedStamps: Int64?
+    /// What was measured of the device's own clock over the take.
+    package var deviceClock: DeviceClockReport?
     /// Sentences for the operator.
     package var errors: [String]
 
@@ -121,6 +123,7 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case last = "last_capture_ns"
         case timestampSource = "timestamp_source"
         case adjustedStamps = "adjusted_stamps"
+        case deviceClock = "device_clock"
         case errors
     }
 }

@@ -159,7 +159,32 @@ package enum EpisodeRecovery {
         stream.status = stream.frameCount > 0 ? .recovered : .failed
         if stream.frameCount == 0 { stream.errors.append("nothing of it was on the disk when the program died") }
         guard stream.kind == .video, let rows, rows.rows != stream.frameCount else { return }
-        let sentence = "\(stream.filePath) has \(stream.frameCount) frames and its time stamp file \(rows.rows) rows"
+        if rows.rows > stream.frameCount, stream.frameCount > 0 {
+            try cutRows(&stream, rowsPath, rows, &sentences)
+        } else {
+            let sentence =
+                "\(stream.filePath) has \(stream.frameCount) frames and its time stamp file \(rows.rows) rows"
+            stream.errors.append(sentence)
+            sentences.append(sentence)
+        }
+    }
+
+    /// Cuts off the rows of frames that were not on the disk yet: rows are written at once, frames once a second.
+    private static func cutRows(
+        _ stream: inout ManifestStream, _ path: String, _ rows: RowReport, _ sentences: inout [String]
+    ) throws {
+        guard let length = try RowFile.offset(ofRow: stream.frameCount, in: path), let size = Files.size(path),
+            length < size
+        else { return }
+        let end = stream.last
+        try cut(path, to: length, "rows without frames", FilePath.name(of: path), size, &sentences)
+        stream.last = try RowFile.read(path).last.map { Timestamp(nanoseconds: $0) }
+        var sentence =
+            "\(stream.filePath) has \(stream.frameCount) frames; \(rows.rows - stream.frameCount) more had come and "
+            + "were not on the disk when the program died"
+        if let end, let last = stream.last {
+            sentence += ": the last \((end - last).nanoseconds / 1_000_000) ms are lost"
+        }
         stream.errors.append(sentence)
         sentences.append(sentence)
     }

@@ -4,12 +4,20 @@ package import Protocol
 /// Checks a merged episode against what it says of itself: sizes, hashes, and as many rows as frames.
 package enum EpisodeVerifier {
     package struct Report: Sendable, Hashable {
+        /// Rows of a clock series that were computed anew, and the exchanges that they are from.
+        package struct Clock: Sendable, Hashable {
+            package var rows: Int
+            package var exchanges: Int
+        }
+
         /// What is wrong, a sentence each; empty when all is well.
         package var findings: [String] = []
         package var files = 0
         package var bytes: Int64 = 0
         /// Frames that libavformat counts, by the merged stream's id.
         package var containerFrames: [String: Int64] = [:]
+        /// Nil when the episode has no exchanges.
+        package var clock: Clock?
 
         package var isGood: Bool { findings.isEmpty }
     }
@@ -23,6 +31,10 @@ package enum EpisodeVerifier {
         var report = Report()
         for host in aggregated.hosts { verify(host, folder: "\(folder)/hosts/\(host.id)", &report) }
         for stream in merged.streams { verify(stream, folder: folder, &report) }
+        if let clock = try ClockSeriesMaker.check(folder: folder) {
+            report.clock = Report.Clock(rows: clock.rows, exchanges: clock.exchanges)
+            report.findings += clock.findings
+        }
         return report
     }
 

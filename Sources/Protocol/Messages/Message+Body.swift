@@ -11,6 +11,7 @@ extension Message {
         case .commit: .commit
         case .abort: .abort
         case .chirp: .chirp
+        case .soundCheck: .soundCheck
         case .stop: .stop
         case .ingest: .ingest
         case .ingested: .ingested
@@ -24,6 +25,7 @@ extension Message {
         case .committed: .committed
         case .aborted: .aborted
         case .chirped: .chirped
+        case .soundChecked: .soundChecked
         case .stopping: .stopping
         case .fileList: .fileList
         case .acknowledged: .acknowledged
@@ -45,6 +47,7 @@ extension Message {
         case .commit(let body): body
         case .abort(let body): body
         case .chirp(let body): body
+        case .soundCheck(let body): body
         case .stop(let body): body
         case .ingest(let body): body
         case .ingested(let body): body
@@ -58,6 +61,7 @@ extension Message {
         case .committed(let body): body
         case .aborted(let body): body
         case .chirped(let body): body
+        case .soundChecked(let body): body
         case .stopping(let body): body
         case .fileList(let body): body
         case .acknowledged(let body): body
@@ -78,6 +82,7 @@ extension Message {
         case .commit: self = .commit(try JSONText.decode(Commit.self, from: body))
         case .abort: self = .abort(try JSONText.decode(TakeReference.self, from: body))
         case .chirp: self = .chirp(try JSONText.decode(ChirpCommand.self, from: body))
+        case .soundCheck: self = .soundCheck(try JSONText.decode(SoundCheckCommand.self, from: body))
         case .stop: self = .stop(try JSONText.decode(StopCommand.self, from: body))
         case .ingest: self = .ingest(try JSONText.decode(IngestRequest.self, from: body))
         case .ingested: self = .ingested(try JSONText.decode(IngestRequest.self, from: body))
@@ -91,6 +96,7 @@ extension Message {
         case .committed: self = .committed(try JSONText.decode(TakeReference.self, from: body))
         case .aborted: self = .aborted(try JSONText.decode(TakeReference.self, from: body))
         case .chirped: self = .chirped(try JSONText.decode(ChirpReport.self, from: body))
+        case .soundChecked: self = .soundChecked(try JSONText.decode(SoundCheckReport.self, from: body))
         case .stopping: self = .stopping(try JSONText.decode(TakeReference.self, from: body))
         case .fileList: self = .fileList(try JSONText.decode(FileList.self, from: body))
         case .acknowledged: self = .acknowledged(try JSONText.decode(Empty.self, from: body))

@@ -13,6 +13,7 @@ package enum Message: Sendable, Hashable {
     case commit(Commit)  // committed
     case abort(TakeReference)  // aborted
     case chirp(ChirpCommand)  // chirped
+    case soundCheck(SoundCheckCommand)  // soundChecked
     case stop(StopCommand)  // stopping
     case ingest(IngestRequest)  // fileList
     case ingested(IngestRequest)  // acknowledged
@@ -28,6 +29,7 @@ package enum Message: Sendable, Hashable {
     case committed(TakeReference)
     case aborted(TakeReference)
     case chirped(ChirpReport)
+    case soundChecked(SoundCheckReport)
     case stopping(TakeReference)
     case fileList(FileList)
     case acknowledged(Empty)
@@ -44,6 +46,8 @@ package enum Message: Sendable, Hashable {
         case welcome, leased, status, snapshot, armed, committed, aborted, chirped, stopping, acknowledged, refused
         case deviceList = "device_list"
         case fileList = "file_list"
+        case soundCheck = "sound_check"
+        case soundChecked = "sound_checked"
         case chunkData = "chunk_data"
         case event
     }

@@ -28,6 +28,10 @@ package struct TakePlan: Codable, Sendable, Hashable {
     /// The host that plays the chirps.
     package var leader: HostID
     package var chirp: ChirpPreset
+    /// The start chirp of the preset `custom`.
+    package var chirpSpec: ChirpSpec?
+    /// Whole seconds that the leader counts down before T0 with a tick each; nil for none.
+    package var countdown: Int?
     package var policy: AbsencePolicy
     /// Free bytes below which the take isn't begun, and at which it is ended.
     package var reserveBytes: Int64
@@ -38,8 +42,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
 
     package init(
         take: UniqueID, session: SessionID, episode: EpisodeID, task: String, participant: String, role: HostRole,
-        leader: HostID, chirp: ChirpPreset, policy: AbsencePolicy, reserveBytes: Int64, startTimeout: Interval,
-        armTimeout: Interval
+        leader: HostID, chirp: ChirpPreset, chirpSpec: ChirpSpec? = nil, countdown: Int? = nil,
+        policy: AbsencePolicy, reserveBytes: Int64, startTimeout: Interval, armTimeout: Interval
     ) {
         self.take = take
         self.session = session
@@ -49,6 +53,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
         self.role = role
         self.leader = leader
         self.chirp = chirp
+        self.chirpSpec = chirpSpec
+        self.countdown = countdown
         self.policy = policy
         self.reserveBytes = reserveBytes
         self.startTimeout = startTimeout
@@ -56,11 +62,19 @@ package struct TakePlan: Codable, Sendable, Hashable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case take, session, episode, task, participant, role, leader, chirp, policy
+        case take, session, episode, task, participant, role, leader, chirp, countdown, policy
+        case chirpSpec = "chirp_spec"
         case reserveBytes = "reserve_bytes"
         case startTimeout = "start_timeout_ns"
         case armTimeout = "arm_timeout_ns"
     }
+}
+
+extension TakePlan {
+    /// The start chirp of the take; nil when it has none.
+    ///
+    /// The stop chirp is its reverse.
+    package var startSpec: ChirpSpec? { chirp == .custom ? chirpSpec : chirp.startSpec }
 }
 
 /// What became of one stream in a step of the take.
@@ -68,10 +82,13 @@ package struct StreamOutcome: Codable, Sendable, Hashable {
     package var stream: StreamDescription
     /// Nil when all is well; else one sentence with cause and cure.
     package var error: String?
+    /// A device that one host at most can have, wherever it is configured: its kind and address; nil for all others.
+    package var hardware: String?
 
-    package init(stream: StreamDescription, error: String? = nil) {
+    package init(stream: StreamDescription, error: String? = nil, hardware: String? = nil) {
         self.stream = stream
         self.error = error
+        self.hardware = hardware
     }
 }
 

@@ -33,12 +33,15 @@ package final class ClockEcho: Sendable {
     private struct Coordinator {
         let key: DatagramKey
         var window = ReplayWindow()
+        /// When the last answer really left.
+        var departure = ClockDatagram.Departure()
         /// For forgetting the one that was quiet for longest.
         var heard: Timestamp<HostTime>
     }
 
     private struct State: ~Copyable {
         var socket: DatagramSocket
+        var discipline = ClockDiscipline()
         var coordinators: [UniqueID: Coordinator] = [:]
         var limit = RateLimit(perAddress: (rate: 5, burst: 10), overall: (rate: 200, burst: 400), capacity: 512)
         var counts = Counts()
@@ -62,19 +65,24 @@ package final class ClockEcho: Sendable {
     ///   - identify: the advertisement as text, `AgentAdvertisement.identifyText`; called on the echo's thread.
     /// - Throws: `SystemError`, when the port is taken.
     package init(port: UInt16, identify: @escaping @Sendable () -> [UInt8]) throws {
-        let socket = try DatagramSocket(port: port)
+        let socket = try DatagramSocket(port: port, stampsSends: true)
         self.port = socket.port
         self.identify = identify
         descriptor = socket.descriptor
         state = Mutex(State(socket: socket))
         loop = EventLoop(name: "clock-echo", fifoPriority: 60)
-        try loop.watch(descriptor, for: .readable) { [weak self] _ in self?.drain() }
+        try loop.watch(descriptor, for: .readable) { [weak self] in self?.drain($0) }
     }
 
     deinit { stop() }
 
     /// Whether the thread has real-time priority; without it the bound is wider when the machine is busy.
     package var hasRealtimePriority: Bool { loop.hasRealtimePriority }
+
+    /// Which stamps are used, for the log.
+    package var stamps: String {
+        state.withLock { $0.socket.hasSendStamps } ? "kernel, sent and received" : "kernel, received only"
+    }
 
     package var counts: Counts {
         state.withLock { state in
@@ -112,8 +120,9 @@ package final class ClockEcho: Sendable {
     }
 
     /// Answers what waits, at most 64 datagrams: the loop calls again for the rest.
-    private func drain() {
+    private func drain(_ events: EventLoop.Events) {
         state.withLock { state in
+            if events.contains(.error) { state.socket.forgetErrors() }
             for _ in 0..<64 {
                 guard let datagram = state.socket.receive() else { return }
                 if datagram.bytes.prefix(4).elementsEqual(IdentifyDatagram.magic) {
@@ -142,16 +151,19 @@ package final class ClockEcho: Sendable {
         }
         answer.kind = .answer
         answer.arrived = datagram.arrival
-        var bytes = answer.unsigned()
-        // As late as can be: only the mark and the system call come after it.
-        let now = ClockDatagram.stamp(&bytes, .answered, now: { HostClock.now.nanoseconds }, key: key)
+        answer.discipline = state.discipline.read()
+        answer.earlier = state.coordinators[claimed]?.departure ?? ClockDatagram.Departure()
+        // As late as can be; when it has really left, the next answer says it.
+        let now = HostClock.now
+        answer.answered = now.nanoseconds
+        state.coordinators[claimed]?.heard = now
         do {
-            try state.socket.send(bytes, to: datagram.from)
+            let left = try state.socket.sendStamped(answer.encode(key: key), to: datagram.from)
+            state.coordinators[claimed]?.departure = .init(sequence: answer.sequence, answered: left)
             state.counts.answered += 1
         } catch {
             state.counts.unsent += 1
         }
-        state.coordinators[claimed]?.heard = Timestamp(nanoseconds: now)
     }
 
     private func answerQuestion(_ datagram: DatagramSocket.Datagram, _ state: inout State) {
@@ -169,7 +181,7 @@ package final class ClockEcho: Sendable {
             return
         }
         do {
-            try state.socket.send(answer, to: datagram.from)
+            _ = try state.socket.sendStamped(answer, to: datagram.from)
             state.counts.identified += 1
         } catch {
             state.counts.unsent += 1

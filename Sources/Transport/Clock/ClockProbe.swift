@@ -7,7 +7,8 @@ package import Timing
 /// It tries the host's addresses in turn until one answers, stays with it, and searches again when it falls silent. Only
 /// the answer that carries the mark under the agreed key counts, so an address can't be taken for another host's.
 ///
-/// Concurrency: an actor on an event loop; all probes share one thread with real-time priority.
+/// Concurrency: an actor on an event loop; all probes share one thread with real-time priority. A burst runs in the
+/// handlers of that thread alone, without a change of threads between its exchanges.
 package actor ClockProbe {
     /// What has been exchanged so far.
     package struct Counts: Sendable, Hashable {
@@ -17,7 +18,7 @@ package actor ClockProbe {
         package var unsent = 0
         /// Datagrams that aren't an answer to a request of ours.
         package var foreign = 0
-        /// Exchanges that nobody took from the stream.
+        /// Bursts that nobody took from the stream.
         package var dropped = 0
         package var wallClockSteps = 0
         package var stampFallbacks = 0
@@ -25,30 +26,50 @@ package actor ClockProbe {
 
     private struct Request {
         let sent: Int64
-        let address: NetworkAddress
+        let discipline: DisciplineReading
+    }
+
+    /// A burst that is under way.
+    private struct Burst {
+        var left: Int
+        var sent = 0
+        var answered = 0
+        /// The request that is waited for, and until when.
+        var waiting: UInt64 = 0
+        var deadline: Timestamp<HostTime>
+        let target: SocketAddress
+        var done: CheckedContinuation<Void, Never>?
     }
 
     /// The thread of all probes.
     private static let sharedLoop = EventLoop(name: "clock-probe", fifoPriority: 60)
 
+    /// Whether the probes' thread has real-time priority; without it bounds are wider when the machine is busy.
+    package static var hasRealtimePriority: Bool { sharedLoop.hasRealtimePriority }
+
     package nonisolated let host: HostID
 
-    /// The exchanges as they come, at most 256 waiting; the oldest are dropped and counted.
-    package nonisolated let exchanges: AsyncStream<ClockExchange<RigTime, HostTime>>
+    /// The exchanges of each burst that say the most, in order; at most 64 bursts wait, the oldest are dropped and counted.
+    package nonisolated let bursts: AsyncStream<[ClockExchange<RigTime, HostTime>]>
 
     private let loop: EventLoop
-    private let continuation: AsyncStream<ClockExchange<RigTime, HostTime>>.Continuation
+    private let continuation: AsyncStream<[ClockExchange<RigTime, HostTime>]>.Continuation
     private let coordinator: UniqueID
-    private let schedule: ProbeSchedule
     private let key: DatagramKey
     private var socket: DatagramSocket
+    private var discipline = ClockDiscipline()
     private var addresses: [NetworkAddress]
     private var port: UInt16
     private var sequence: UInt64
     private var outstanding: [UInt64: Request] = [:]
-    private var waiter: (sequence: UInt64, continuation: CheckedContinuation<Bool, Never>)?
+    private var burst: Burst?
+    /// What was answered since the last burst's end, by its number.
+    private var answered: [UInt64: ClockExchange<RigTime, HostTime>] = [:]
     private var search = AddressSearch()
-    private var contact: Timestamp<RigTime>?
+    private var pace: ProbePace
+    private var isAnswering = false
+    private var hasHurry = false
+    private var patience: EventLoop.TimerID?
     private var count = Counts()
 
     /// A probe of a host at its addresses, the likeliest first, under the 32 bytes that it gave with its welcome.
@@ -63,13 +84,13 @@ package actor ClockProbe {
         self.addresses = addresses
         self.port = port
         self.coordinator = coordinator
-        self.schedule = schedule
         self.key = DatagramKey(key)
+        pace = ProbePace(schedule: schedule)
         loop = Self.sharedLoop
-        socket = try DatagramSocket(port: 0)
+        socket = try DatagramSocket(port: 0, stampsSends: true)
         // Greater than all that an earlier probe under the same key has used: it counts slower than the clock.
         sequence = UInt64(clamping: HostClock.rigNow.nanoseconds)
-        (exchanges, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(256))
+        (bursts, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
     }
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -82,7 +103,10 @@ package actor ClockProbe {
     }
 
     /// The address that answers; nil while none does.
-    package var answering: NetworkAddress? { contact == nil ? nil : search.current(of: addresses) }
+    package var answering: NetworkAddress? { isAnswering ? search.current(of: addresses) : nil }
+
+    /// Which stamps are used, for the log.
+    package var stamps: String { socket.hasSendStamps ? "kernel, sent and received" : "kernel, received only" }
 
     /// Takes new addresses of the host; the one that answers is kept if it is still among them.
     package func update(addresses new: [NetworkAddress], port newPort: UInt16) {
@@ -93,11 +117,19 @@ package actor ClockProbe {
         search = AddressSearch(startingAt: kept.flatMap { new.firstIndex(of: $0) } ?? 0)
     }
 
+    /// Exchanges fast for a while: something about the clocks was a surprise.
+    package func hurry() {
+        pace.hurry(at: HostClock.rigNow)
+        hasHurry = true
+    }
+
     /// Exchanges until the task is cancelled; the stream ends then.
     package func run() async {
         let descriptor = socket.descriptor
         do {
-            try loop.watch(descriptor, for: .readable) { [weak self] _ in self?.assumeIsolated { $0.drain() } }
+            try loop.watch(descriptor, for: .readable) { [weak self] events in
+                self?.assumeIsolated { $0.drain(events) }
+            }
         } catch {
             Log("clock").error("host \(host): no clock exchange: \(error)")
             return
@@ -107,87 +139,130 @@ package actor ClockProbe {
             continuation.finish()
         }
         while !Task.isCancelled {
-            await burst()
-            let pause = schedule.pause(sinceContact: contact.map { HostClock.rigNow - $0 })
-            guard (try? await loop.sleep(for: pause)) != nil else { return }
+            await performBurst()
+            let end = HostClock.now + pace.pause(at: HostClock.rigNow)
+            hasHurry = false
+            // A long pause in parts, so that a hurry doesn't wait for its end.
+            while !hasHurry, HostClock.now < end {
+                let part = min(end, HostClock.now + .milliseconds(500))
+                guard (try? await loop.sleep(until: part)) != nil else { return }
+            }
         }
     }
 
     // MARK: Private
 
-    private func burst() async {
-        var answers = 0
-        for number in 0..<max(1, schedule.burst) {
-            // A silent address is left after two requests, so that the next one has its turn soon.
-            if Task.isCancelled || answers == 0 && number >= 2 { break }
-            if await exchange() { answers += 1 }
-        }
-        let wasKnown = contact != nil
-        if search.note(answered: answers > 0, of: addresses.count) == .lost, wasKnown {
-            contact = nil
-            Log("clock").warning("host \(host) no longer answers clock exchanges; its clock is carried on meanwhile")
-        }
-    }
-
-    /// True when the answer came in time.
-    private func exchange() async -> Bool {
+    private func performBurst() async {
         guard let address = search.current(of: addresses),
             let target = SocketAddress(address, port: port, family: socket.family)
         else {
             count.unsent += 1
-            return false
+            return conclude(sent: 1, answered: 0)
         }
-        sequence += 1
-        let number = sequence
-        forgetOld()
-        var bytes = ClockDatagram(kind: .request, coordinator: coordinator, sequence: number, sent: 0).unsigned()
-        let sent = ClockDatagram.stamp(&bytes, .sent, now: { HostClock.rigNow.nanoseconds }, key: key)
-        do {
-            try socket.send(bytes, to: target)
-        } catch {
-            count.unsent += 1
-            return false
+        burst = Burst(left: pace.burst(at: HostClock.rigNow), deadline: HostClock.now, target: target)
+        await withCheckedContinuation { continuation in
+            burst?.done = continuation
+            next()
         }
-        count.sent += 1
-        outstanding[number] = Request(sent: sent, address: address)
-        let deadline = HostClock.now + schedule.patience
-        return await withCheckedContinuation { continuation in
-            waiter = (number, continuation)
-            loop.schedule(at: deadline) { [weak self] in self?.assumeIsolated { $0.giveUp(number) } }
+        if let patience { loop.cancel(patience) }
+        let done = burst
+        burst = nil
+        conclude(sent: done?.sent ?? 0, answered: done?.answered ?? 0)
+    }
+
+    /// Judges a burst, and hands over what it found.
+    private func conclude(sent: Int, answered count: Int) {
+        var filter = ClockFilter<RigTime, HostTime>()
+        for (_, exchange) in answered.sorted(by: { $0.key < $1.key }) { _ = filter.add(exchange) }
+        answered = [:]
+        let now = HostClock.rigNow
+        pace.note(sent: sent, answered: count, leastDelay: filter.leastDelay, at: now)
+        if !filter.exchanges.isEmpty, case .dropped = continuation.yield(filter.exchanges) { self.count.dropped += 1 }
+        let result = search.note(answered: count > 0, of: addresses.count)
+        if case .found = result, count > 0 { isAnswering = true }
+        if case .lost = result {
+            isAnswering = false
+            pace.lost()
+            Log("clock").warning("host \(host) no longer answers clock exchanges; its clock is carried on meanwhile")
         }
     }
 
-    private func drain() {
+    /// Sends the burst's next request, or ends it.
+    private func next() {
+        guard var current = burst else { return }
+        // A silent address is left after two requests, so that the next one has its turn soon.
+        guard current.left > 0, current.answered > 0 || current.sent < 2, let sent = send(to: current.target) else {
+            burst?.done?.resume()
+            burst?.done = nil
+            return
+        }
+        current.left -= 1
+        current.sent += 1
+        current.waiting = sent
+        let isTimed = current.sent > 1
+        current.deadline = HostClock.now + pace.schedule.patience
+        burst = current
+        // One timer for the burst: it looks again when the deadline has moved on.
+        if !isTimed { watchDeadline(current.deadline) }
+    }
+
+    private func watchDeadline(_ deadline: Timestamp<HostTime>) {
+        patience = loop.schedule(at: deadline) { [weak self] in
+            self?.assumeIsolated { probe in
+                guard let burst = probe.burst, burst.done != nil else { return }
+                if burst.deadline <= HostClock.now { probe.next() }
+                if let again = probe.burst, again.done != nil { probe.watchDeadline(again.deadline) }
+            }
+        }
+    }
+
+    /// The number of the request; nil when it can't be sent.
+    private func send(to target: SocketAddress) -> UInt64? {
+        sequence += 1
+        forgetOld()
+        let bytes = ClockDatagram(kind: .request, coordinator: coordinator, sequence: sequence).encode(key: key)
+        let reading = discipline.read()
+        do {
+            let sent = try socket.sendStamped(bytes, to: target)
+            outstanding[sequence] = Request(sent: sent, discipline: reading)
+            count.sent += 1
+            return sequence
+        } catch {
+            count.unsent += 1
+            return nil
+        }
+    }
+
+    private func drain(_ events: EventLoop.Events) {
+        if events.contains(.error) { socket.forgetErrors() }
         for _ in 0..<64 {
             guard let datagram = socket.receive() else { return }
             guard let answer = ClockDatagram(datagram.bytes, key: key), answer.kind == .answer,
-                answer.coordinator == coordinator, let request = outstanding[answer.sequence],
-                request.sent == answer.sent
+                answer.coordinator == coordinator, let request = outstanding.removeValue(forKey: answer.sequence)
             else {
                 count.foreign += 1
                 continue
             }
-            outstanding[answer.sequence] = nil
-            take(answer, received: datagram.arrival)
+            take(answer, request, received: datagram.arrival)
         }
     }
 
-    private func take(_ answer: ClockDatagram, received: Int64) {
+    private func take(_ answer: ClockDatagram, _ request: Request, received: Int64) {
         count.answered += 1
-        if contact == nil { contact = HostClock.rigNow }
-        let exchange = ClockExchange<RigTime, HostTime>(
-            sent: Timestamp(nanoseconds: answer.sent), arrived: Timestamp(nanoseconds: answer.arrived),
-            answered: Timestamp(nanoseconds: answer.answered), received: Timestamp(nanoseconds: received))
-        if case .dropped = continuation.yield(exchange) { count.dropped += 1 }
-        resume(answer.sequence, true)
-    }
-
-    private func giveUp(_ number: UInt64) { resume(number, false) }
-
-    private func resume(_ number: UInt64, _ answered: Bool) {
-        guard let waiter, waiter.sequence == number else { return }
-        self.waiter = nil
-        waiter.continuation.resume(returning: answered)
+        // An earlier answer left later than it could say itself; what can't be isn't believed.
+        if let earlier = answered[answer.earlier.sequence],
+            answer.earlier.answered >= earlier.answered.nanoseconds, answer.earlier.answered <= answer.arrived
+        {
+            answered[answer.earlier.sequence]?.answered = Timestamp(nanoseconds: answer.earlier.answered)
+        }
+        answered[answer.sequence] = ClockExchange(
+            sent: Timestamp(nanoseconds: request.sent), arrived: Timestamp(nanoseconds: answer.arrived),
+            answered: Timestamp(nanoseconds: answer.answered), received: Timestamp(nanoseconds: received),
+            localDiscipline: request.discipline, remoteDiscipline: answer.discipline)
+        while answered.count > 64, let oldest = answered.keys.min() { answered[oldest] = nil }
+        guard let burst, burst.waiting == answer.sequence, burst.done != nil else { return }
+        self.burst?.answered += 1
+        next()
     }
 
     /// Requests that were never answered are forgotten when 64 are open.

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Platform
 internal import Timing
 
-/// A UDP socket with kernel receive stamps: IPv6 with IPv4 mapped into it, or IPv4 where the kernel has no IPv6.
+/// A UDP socket with the kernel's stamps: IPv6 with IPv4 mapped into it, or IPv4 where the kernel has no IPv6.
 ///
 /// It never blocks. One owner, one thread.
 struct DatagramSocket: ~Copyable {
@@ -18,15 +18,21 @@ struct DatagramSocket: ~Copyable {
     let family: Int32
     /// For watching it in an event loop.
     var descriptor: Int32 { file.rawValue }
+    /// Whether the kernel also stamps what is sent.
+    let hasSendStamps: Bool
 
     private let file: FileDescriptor
-    private var stamper = ReceiveStamper()
+    private var stamper = KernelStamper()
     /// An instant at which nothing was waiting.
     private var emptyAt: Int64
     private var buffer = [UInt8](repeating: 0, count: 2048)
+    /// How the kernel counts what is sent.
+    private var sendCount: UInt32 = 0
 
     /// Opens and binds; port zero is any that is free.
-    init(port: UInt16) throws(SystemError) {
+    ///
+    /// With `stampsSends`, `sendStamped` gives the kernel's stamp; no other way of sending may be used then.
+    init(port: UInt16, stampsSends: Bool = false) throws(SystemError) {
         let six = try? Self.open(AF_INET6, port: port)
         if let six {
             file = FileDescriptor(owning: six)
@@ -35,6 +41,7 @@ struct DatagramSocket: ~Copyable {
             file = FileDescriptor(owning: try Self.open(AF_INET, port: port))
             family = AF_INET
         }
+        hasSendStamps = stampsSends && clinux_ask_send_stamps(file.rawValue) == 0
         emptyAt = HostClock.now.nanoseconds
         stamper.note(Self.read())
     }
@@ -86,6 +93,44 @@ struct DatagramSocket: ~Copyable {
 
     /// Sends a datagram now, or not at all.
     func send(_ bytes: [UInt8], to address: SocketAddress) throws(Errno) {
+        precondition(!hasSendStamps, "the kernel counts each datagram of this socket: use sendStamped")
+        try transmit(bytes, to: address)
+    }
+
+    /// Sends a datagram now, or not at all; returns when it left: CLOCK_MONOTONIC in ns, not after the true departure.
+    mutating func sendStamped(_ bytes: [UInt8], to address: SocketAddress) throws(Errno) -> Int64 {
+        let before = HostClock.now.nanoseconds
+        try transmit(bytes, to: address)
+        guard hasSendStamps else { return before }
+        let number = sendCount
+        sendCount &+= 1
+        var (stamped, stamp): (UInt32, Int64) = (0, 0)
+        var kernel: Int64?
+        // Most drivers stamp within the call; where a queue holds the datagram back, the time before the call has to do.
+        reading: while kernel == nil {
+            switch clinux_send_stamp(file.rawValue, &stamped, &stamp) {
+            case 1 where stamped == number: kernel = stamp
+            case 1 where Int32(bitPattern: stamped &- number) > 0:
+                // The kernel counted a datagram that it then couldn't send.
+                sendCount = stamped &+ 1
+                break reading
+            // Of an earlier one, or an error that an ICMP message brought.
+            case 1, 2: continue
+            default: break reading
+            }
+        }
+        return stamper.departure(kernel: kernel, sent: before, reading: Self.read())
+    }
+
+    /// Throws away what waits in the error queue: stamps that came too late, and ICMP messages.
+    ///
+    /// It has to be called when the loop reports `.error`, or it will report it again and again.
+    func forgetErrors() {
+        var (stamped, stamp): (UInt32, Int64) = (0, 0)
+        while clinux_send_stamp(file.rawValue, &stamped, &stamp) > 0 {}
+    }
+
+    private func transmit(_ bytes: [UInt8], to address: SocketAddress) throws(Errno) {
         let sent = bytes.withUnsafeBytes { raw in
             address.bytes.withUnsafeBytes { target in
                 target.withMemoryRebound(to: sockaddr.self) {
@@ -98,10 +143,10 @@ struct DatagramSocket: ~Copyable {
         if sent < 0 { throw .current }
     }
 
-    private static func read() -> ReceiveStamper.Reading {
+    private static func read() -> KernelStamper.Reading {
         let before = HostClock.now.nanoseconds
         let wall = HostClock.wall.nanoseconds
-        return ReceiveStamper.Reading(before: before, wall: wall, after: HostClock.now.nanoseconds)
+        return KernelStamper.Reading(before: before, wall: wall, after: HostClock.now.nanoseconds)
     }
 
     private static func open(_ family: Int32, port: UInt16) throws(SystemError) -> Int32 {

@@ -13,12 +13,13 @@ extension Message.Kind {
         case .commit: .committed
         case .abort: .aborted
         case .chirp: .chirped
+        case .soundCheck: .soundChecked
         case .stop: .stopping
         case .ingest: .fileList
         case .ingested: .acknowledged
         case .chunk: .chunkData
-        case .welcome, .leased, .status, .snapshot, .armed, .committed, .aborted, .chirped, .stopping, .acknowledged,
-            .refused, .deviceList, .fileList, .chunkData, .event:
+        case .welcome, .leased, .status, .snapshot, .armed, .committed, .aborted, .chirped, .soundChecked, .stopping,
+            .acknowledged, .refused, .deviceList, .fileList, .chunkData, .event:
             nil
         }
     }

@@ -1,18 +1,20 @@
 internal import Platform
 internal import Protocol
 internal import Synchronization
+internal import Timing
 
 /// Puts into words who was turned away, at a bounded rate.
 ///
 /// Concurrency: the ZAP handler's loop and the server's use it; the state is in one `Mutex`.
 final class ServerReporter: Sendable {
-    /// Our own program makes so many tries within about a second.
-    private static let namelessLimit = 5
+    /// Our own program makes about five tries a second while it comes up, so fewer within `quietSpan` are no news.
+    private static let quietLimit = 5
+    private static let quietSpan = Interval.seconds(10)
 
     private let prefix: String
     private let extra: (@Sendable (String) -> Void)?
     private let log = Log("transport")
-    private let state = Mutex((limiter: NoticeLimiter(), denied: 0, nameless: 0))
+    private let state = Mutex((limiter: NoticeLimiter(), denied: 0, quiet: [Timestamp<HostTime>]()))
 
     init(host: HostID?, extra: (@Sendable (String) -> Void)?) {
         prefix = host.map { "host \($0): " } ?? ""
@@ -42,14 +44,8 @@ final class ServerReporter: Sendable {
     }
 
     /// A connection ended in its handshake; its address is nil when it was gone before it could be read.
-    ///
-    /// Our own program comes again within a second, so a nameless one is told only when several are.
     func failed(_ failure: ZMQMonitor.Failure, address: String?, fingerprint: String) {
-        let nameless = state.withLock { state in
-            state.nameless = address == nil ? state.nameless + 1 : 0
-            return state.nameless
-        }
-        guard nameless == 0 || nameless >= Self.namelessLimit else { return }
+        guard address != nil || isNews(at: HostClock.now) else { return }
         let address = address ?? "somebody who is always gone before the address can be read"
         switch failure {
         case .refused: break  // The ZAP handler has said it, with the key.
@@ -61,8 +57,20 @@ final class ServerReporter: Sendable {
                 subject: "cryptographic \(address)")
         case .mechanismMismatch:
             notice("\(address) tried to connect without encryption; refused", subject: "mechanism \(address)")
-        case .malformed, .cut:
+        case .cut:
+            // Our own coordinator does so all the time: it tries every address at once and keeps the one that answers.
+            log.debug("\(prefix)\(address) left in the handshake")
+        case .malformed:
             notice("\(address) connected and didn't speak our protocol; cut off", subject: "malformed \(address)")
+        }
+    }
+
+    private func isNews(at now: Timestamp<HostTime>) -> Bool {
+        state.withLock { state in
+            state.quiet.removeAll { now - $0 > Self.quietSpan }
+            state.quiet.append(now)
+            if state.quiet.count > Self.quietLimit { state.quiet.removeFirst() }
+            return state.quiet.count >= Self.quietLimit
         }
     }
 }

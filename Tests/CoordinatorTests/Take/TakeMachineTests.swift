@@ -37,6 +37,27 @@ internal import Timing
         #expect(stage.machine.nextDeadline == nil)
     }
 
+    @Test("two hosts that want one glove are both named, whichever of them has got it")
+    func sharedHardware() {
+        var stage = TakeStage(TakeScenario.settings())
+        stage.send(.begin(present: TakeScenario.hosts))
+        for host in TakeScenario.hosts { stage.send(.clock(host, bound: .microseconds(50))) }
+        var glove = TakeScenario.stream("tactile")
+        glove.hardware = "the glove C0:FF:EE:00:00:01"
+        var report = TakeScenario.report(stage.settings.take)
+        // Two streams of one glove on one host are none of the coordinator's business.
+        report.streams += [glove, glove]
+        stage.answer(ego, .armed(TakeScenario.report(stage.settings.take)))
+        stage.answer(left, .armed(report))
+        stage.answer(
+            right, .failed(.arm, TakeFailure("the glove wasn't heard", code: .deviceFailed, streams: [glove])))
+        #expect(stage.machine.phase == .aborted)
+        let text = "\(stage.log)"
+        #expect(
+            text.contains("left (stream tactile) and right (stream tactile) both want the glove C0:FF:EE:00:00:01"),
+            "\(text)")
+    }
+
     @Test("the journal is written before the first commit")
     func journalFirst() throws {
         var stage = TakeStage(TakeScenario.settings())
@@ -425,5 +446,30 @@ internal import Timing
         #expect(other.count { $0.isStop } == 3)
         for host in TakeScenario.hosts { other.send(.happened(host, TakeScenario.finished(stage.settings))) }
         #expect(other.count { $0.isIngest } == 3)
+    }
+
+    @Test(
+        "what is under way on a host: a promise counts before T0, a take that is over doesn't",
+        arguments: [
+            (AgentState.connected, true, EpisodeProgress?.none, true), (.connected, true, .recording, true),
+            (.connected, false, nil, false), (.recording, true, .recording, true), (.stopping, true, .recording, true),
+            (.connected, true, .finished, false), (.ingesting, true, .finished, false),
+            (.connected, true, .ingested, false), (.connected, true, .recovered, false),
+        ])
+    func underWay(state: AgentState, isCommitted: Bool, progress: EpisodeProgress?, expected: Bool) {
+        let settings = TakeScenario.settings()
+        let status = HostStatus(
+            state: state, take: settings.take, episode: settings.episode, streams: [], freeBytes: 1,
+            now: Timestamp(nanoseconds: 1))
+        let commit = Commit(
+            take: settings.take, start: Timestamp(nanoseconds: 5), bound: .zero, limit: Timestamp(nanoseconds: 9))
+        let episodes = progress.map {
+            EpisodeSummary(
+                episode: settings.episode, session: settings.session, take: settings.take, progress: $0, bytes: 1)
+        }
+        let snapshot = HostSnapshot(
+            status: status, plan: nil, commit: isCommitted ? commit : nil, chirps: [],
+            episodes: episodes.map { [$0] } ?? [])
+        #expect((snapshot.takeUnderWay == settings.take) == expected)
     }
 }

@@ -27,6 +27,24 @@ if stage proofs; then
 fi
 
 if stage imu; then . "$LAB_ROOT/Tests/Lab/lib/drivers-imu.sh"; fi
+# The tests of sound leave the cards as they found them.
+sound() {
+    DOWNBEAT_SOUND_LAB=$LAB_ROOT/Tests/Lab/lib timeout -k 5 600 "$LAB_ROOT/.build/debug/downbeatPackageTests.xctest" \
+        --testing-library swift-testing "$@"
+}
+if stage sound; then
+    echo "-- sound"
+    modprobe vhci-hcd && modprobe snd-usb-audio || exit 1
+    sound --filter SoundLabTests >/out/sound 2>&1
+    echo "figure sound_status $?"
+    grep -E '^figure|^✘|✔ Test run' /out/sound
+fi
+if stage chirps; then
+    echo "-- chirps"
+    DOWNBEAT_SOUND_CHIRPS=1 sound --filter 'SoundLabTests/.*Chirps are heard' >/out/chirps 2>&1
+    echo "figure chirps_status $?"
+    grep -E '^figure|^✘|✔ Test run' /out/chirps
+fi
 
 stage discovery || stage take || exit 0
 

@@ -43,6 +43,9 @@ MESSAGES = [
     ("abort", {"take": TAKE, "reason": "host right-pc is silent"}),
     ("chirp", {"take": TAKE, "moment": "stop", "at_ns": 3700000000000}),
     ("stop", {"take": TAKE, "stop_ns": 3800000000000, "reason": "operator"}),
+    ("sound_check", {"take": TAKE, "plays": True, "probes": [
+        {"preset": "custom", "at_ns": 3550000000000, "spec": {"from_hz": 16000, "to_hz": 20000.5, "duration_ms": 250,
+                                                             "amplitude": 0.125, "envelope_ms": 10}}]}),
     ("ingest", {"episode": "ep_20260411_152930_a1b2c3"}),
     ("ingested", {"episode": "ep_20260411_152930_a1b2c3"}),
     ("chunk", {"episode": "ep_20260411_152930_a1b2c3", "path": "a b/é.mp4", "offset": 1048576, "length": 65536}),
@@ -60,6 +63,8 @@ MESSAGES = [
     ("committed", {"take": TAKE, "reason": ""}),
     ("aborted", {"take": TAKE, "reason": ""}),
     ("chirped", CHIRPED),
+    ("sound_checked", {"take": TAKE, "source": "hardware", "hearings": [
+        {"stream": "host_audio", "preset": "audible", "heard": True, "snr_db": 21.5, "noise_db": -61.25}]}),
     ("stopping", {"take": TAKE, "reason": ""}),
     ("file_list", {"episode": "ep_20260411_152930_a1b2c3", "files": [
         {"path": "cam ego.mp4", "size": 4294967296, "sha256": "00" * 32, "mtime_ns": 1775921370000000001}]}),

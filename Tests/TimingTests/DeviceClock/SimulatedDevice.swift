@@ -1,3 +1,4 @@
+internal import TestSupport
 internal import Timing
 
 /// A sensor with a clock of its own, behind a link that holds samples back and delivers them in bursts.

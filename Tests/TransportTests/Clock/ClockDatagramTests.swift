@@ -1,6 +1,7 @@
 internal import Platform
 internal import Protocol
 internal import Testing
+internal import Timing
 
 @testable internal import Transport
 
@@ -10,15 +11,15 @@ internal import Testing
 
     // The marks were made by Python: hmac.new(bytes(range(32)), body, hashlib.sha256).hexdigest()[:32]
     private let request =
-        "4442434b" + "01" + "01" + "0000" + "00112233445566778899aabbccddeeff" + "0102030405060708"
-        + "000000003b9aca00" + "0000000000000000" + "0000000000000000" + "7a933a9cadf52087ab7f396eb6c11a92"
+        "4442434b" + "02" + "01" + "0000" + "00112233445566778899aabbccddeeff" + "0102030405060708"
+        + String(repeating: "0", count: 96) + "43bed027e5c061a07edcf72d4e411eb1"
     private let answer =
-        "4442434b" + "01" + "02" + "0000" + "00112233445566778899aabbccddeeff" + "0102030405060708"
-        + "000000003b9aca00" + "000003466c536a00" + "fffffffffffffffe" + "43dc30dbcc976a18de918eac37a7a5a7"
+        "4442434b" + "02" + "02" + "0100" + "00112233445566778899aabbccddeeff" + "0102030405060708"
+        + "000003466c536a00" + "fffffffffffffffe" + "fffffffff75f5752" + "0000001f" + "00000000" + "0102030405060707"
+        + "fffffffffffffffd" + "257b2892bb57617b4d584389f4215814"
 
     private var requestValue: ClockDatagram {
-        ClockDatagram(
-            kind: .request, coordinator: coordinator, sequence: 0x0102_0304_0506_0708, sent: 1_000_000_000)
+        ClockDatagram(kind: .request, coordinator: coordinator, sequence: 0x0102_0304_0506_0708)
     }
 
     @Test("golden bytes of a request and of an answer, both ways")
@@ -27,9 +28,12 @@ internal import Testing
         #expect(Hex.encode(requestValue.encode(key: key)) == request)
         var value = requestValue
         (value.kind, value.arrived, value.answered) = (.answer, 3_601_000_000_000, -2)
+        value.discipline = DisciplineReading(
+            difference: .nanoseconds(-144_746_670), error: .nanoseconds(31), isSteered: true)
+        value.earlier = .init(sequence: 0x0102_0304_0506_0707, answered: -3)
         #expect(Hex.encode(value.encode(key: key)) == answer)
         let bytes = try #require(Hex.decode(answer))
-        #expect(bytes.count == 72)
+        #expect(bytes.count == 96)
         #expect(ClockDatagram(bytes[...], key: key) == value)
         // A slice that doesn't begin at zero.
         #expect(ClockDatagram(([9, 9] + bytes).dropFirst(2), key: key) == value)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/timerfd.h>
+#include <sys/timex.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -36,8 +37,31 @@ int clinux_optind(void);
 ssize_t clinux_recv_stamped(int fd, void *buffer, size_t size, struct sockaddr_storage *from, socklen_t *from_length,
                             int64_t *realtime_ns);
 
+// Asks for the kernel's stamp of each datagram that is sent; 0, or -1.
+int clinux_ask_send_stamps(int fd);
+// The next stamp of a sent datagram (CLOCK_REALTIME ns) with the datagram's number, counted from zero; 1: there was one,
+// 2: there was another error message, 0: there was none.
+int clinux_send_stamp(int fd, uint32_t *number, int64_t *realtime_ns);
+
+// What the kernel says of the discipline of CLOCK_REALTIME and CLOCK_MONOTONIC (adjtimex).
+struct clinux_discipline {
+    // The clock state TIME_OK … TIME_ERROR; -1: it can't be read.
+    int state;
+    // STA_* bits.
+    int status;
+    int64_t offset_ns;
+    // Parts per 65,536 million: ppm with 16 binary places.
+    int64_t frequency;
+    int64_t tick_us;
+    int64_t maximum_error_us;
+    int64_t estimated_error_us;
+    int tai_offset_s;
+};
+void clinux_read_discipline(struct clinux_discipline *discipline);
+
 // The CLOCK_* identifiers as plain integers.
 extern const int clinux_CLOCK_MONOTONIC;
+extern const int clinux_CLOCK_MONOTONIC_RAW;
 extern const int clinux_CLOCK_REALTIME;
 extern const int clinux_CLOCK_BOOTTIME;
 extern const int clinux_CLOCK_TAI;

@@ -4,8 +4,8 @@ internal import Timing
 @testable internal import Transport
 
 /// The wall clock is `step` ahead of monotonic time; a reading takes 60 ns, and the wall is read in its middle.
-@Suite struct ReceiveStamperTests {
-    private func reading(at monotonic: Int64, step: Int64, width: Int64 = 60) -> ReceiveStamper.Reading {
+@Suite struct KernelStamperTests {
+    private func reading(at monotonic: Int64, step: Int64, width: Int64 = 60) -> KernelStamper.Reading {
         .init(before: monotonic, wall: monotonic + width / 2 + step, after: monotonic + width)
     }
 
@@ -13,7 +13,7 @@ internal import Timing
 
     @Test("the kernel's stamp is moved onto monotonic time, late by less than a reading")
     func moves() {
-        var stamper = ReceiveStamper()
+        var stamper = KernelStamper()
         stamper.note(reading(at: 1000, step: step))
         let stamp = stamper.arrival(kernel: step + 5000, reading: reading(at: 9000, step: step), notBefore: 2000)
         #expect((5000...5030).contains(stamp))
@@ -22,7 +22,7 @@ internal import Timing
 
     @Test("readings narrow each other down, and a slow one does no harm")
     func narrows() {
-        var stamper = ReceiveStamper()
+        var stamper = KernelStamper()
         stamper.note(reading(at: 1000, step: step, width: 20))
         let slow = reading(at: 9000, step: step, width: 50_000)
         let stamp = stamper.arrival(kernel: step + 5000, reading: slow, notBefore: 2000)
@@ -33,7 +33,7 @@ internal import Timing
         "a step of the wall clock between the stamp and the reading gives the time of the reading",
         arguments: [1_000_000, -1_000_000, 3_600_000_000_000, -3_600_000_000_000, 500, -500] as [Int64])
     func steps(by change: Int64) {
-        var stamper = ReceiveStamper()
+        var stamper = KernelStamper()
         stamper.note(reading(at: 1000, step: step))
         let stepped = reading(at: 9000, step: step + change)
         let stamp = stamper.arrival(kernel: step + 5000, reading: stepped, notBefore: 2000)
@@ -50,7 +50,7 @@ internal import Timing
         "a stamp from before the socket was empty, none at all, and none with a reading before: the time of the reading"
     )
     func untrusted() {
-        var stamper = ReceiveStamper()
+        var stamper = KernelStamper()
         let first = stamper.arrival(kernel: step + 5000, reading: reading(at: 9000, step: step), notBefore: 2000)
         #expect(first == 9060)
         let early = stamper.arrival(kernel: step + 5000, reading: reading(at: 19_000, step: step), notBefore: 12_000)
@@ -63,13 +63,37 @@ internal import Timing
         #expect(stamper.fallbacks == 3)
     }
 
+    @Test(
+        "a send stamp is moved early by less than a reading, and never before the call; what can't be trusted is the call"
+    )
+    func departures() {
+        var stamper = KernelStamper()
+        let unknown = stamper.departure(kernel: step + 5000, sent: 4000, reading: reading(at: 9000, step: step))
+        #expect(unknown == 4000)
+        let good = stamper.departure(kernel: step + 15_000, sent: 14_000, reading: reading(at: 19_000, step: step))
+        #expect((14_970...15_000).contains(good))
+        let early = stamper.departure(kernel: step + 23_000, sent: 24_000, reading: reading(at: 29_000, step: step))
+        #expect(early == 24_000)
+        let none = stamper.departure(kernel: nil, sent: 34_000, reading: reading(at: 39_000, step: step))
+        #expect(none == 34_000)
+        // After the call returned it can't have left; and a step of the wall clock in between.
+        let late = stamper.departure(kernel: step + 60_000, sent: 44_000, reading: reading(at: 49_000, step: step))
+        #expect(late == 44_000)
+        let stepped = stamper.departure(
+            kernel: step + 55_000, sent: 54_000, reading: reading(at: 59_000, step: step + 500))
+        #expect(stepped == 54_000)
+        #expect(stamper.steps == 1)
+        #expect(stamper.fallbacks == 4)
+    }
+
     @Test("wild numbers don't crash")
     func wild() {
-        var stamper = ReceiveStamper()
+        var stamper = KernelStamper()
         for value in [Int64.min, -1, 0, 1, .max] {
             for other in [Int64.min, -1, 0, 1, .max] {
-                let reading = ReceiveStamper.Reading(before: value, wall: other, after: value)
+                let reading = KernelStamper.Reading(before: value, wall: other, after: value)
                 _ = stamper.arrival(kernel: other, reading: reading, notBefore: value)
+                _ = stamper.departure(kernel: other, sent: value, reading: reading)
             }
         }
     }
