@@ -94,6 +94,10 @@ let package = Package(
             name: "writer-benchmark", dependencies: ["Episode", "Platform", "Timing"],
             path: "Benchmarks/writer-benchmark", swiftSettings: strict),
 
+        .executableTarget(
+            name: "sensor-benchmark", dependencies: ["Devices", "Platform", "Timing"],
+            path: "Benchmarks/sensor-benchmark", swiftSettings: strict),
+
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
             name: "lab-peer", dependencies: ["Transport", "Platform", "Protocol", "Timing", "TestSupport"],

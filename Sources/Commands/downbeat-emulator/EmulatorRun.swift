@@ -35,7 +35,6 @@ actor EmulatorRun {
     private var index: Int64 = 0
     private var nextSample = Interval.zero
     private var isUp = true
-    private var input: [UInt8] = []
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -55,13 +54,14 @@ actor EmulatorRun {
         try edge.plug(true)
         StandardOutput.write("downbeat-emulator: \(edge.place)\n")
         let signals = try Signals.stream(on: loop)
-        // A terminal and a pipe can be waited for; a file or nothing at all has no commands to give.
-        try? loop.watch(0, for: .readable) { [weak self] _ in self?.assumeIsolated { $0.readCommands() } }
+        let input = FaultInput(on: loop) { [weak self] line in self?.assumeIsolated { $0.command(line) } ?? true }
         tick()
         for await _ in signals { break }
-        loop.unwatch(0)
+        input.end()
         try edge.plug(false)
     }
+
+    private func command(_ line: String) -> Bool { link.plan.add(line, now: HostClock.now - start) }
 
     // MARK: Time, on the loop's thread
 
@@ -98,32 +98,5 @@ actor EmulatorRun {
 
     private func note(_ index: Int64, _ age: Interval, _ sent: Bool) {
         truth?.write("\(index) \((start + age).nanoseconds) \(sent ? 1 : 0)\n")
-    }
-
-    private func readCommands() {
-        var buffer = [UInt8](repeating: 0, count: 256)
-        let count = read(0, &buffer, buffer.count)
-        guard count > 0 else {
-            loop.unwatch(0)
-            return
-        }
-        input += buffer.prefix(count)
-        while let end = input.firstIndex(of: 0x0A) {
-            let line = String(decoding: input[..<end], as: UTF8.self).trimmingBlanks
-            input.removeSubrange(...end)
-            if !line.isEmpty, !link.plan.add(line, now: HostClock.now - start) {
-                StandardError.write("downbeat-emulator: '\(line)' is no fault\n\(FaultPlan.help)")
-            }
-        }
-        if input.count > 1024 { input.removeAll() }
-    }
-}
-
-extension String {
-    fileprivate var trimmingBlanks: String {
-        var text = self[...]
-        while let first = text.first, first.isWhitespace { text.removeFirst() }
-        while let last = text.last, last.isWhitespace { text.removeLast() }
-        return String(text)
     }
 }

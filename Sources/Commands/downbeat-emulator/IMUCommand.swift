@@ -9,10 +9,11 @@ enum IMUCommand {
 
     private static let syntax = CommandSyntax(
         program: "downbeat-emulator imu",
-        summary: "An inertial sensor: lines on a serial port, or WitMotion's frames on a socket.",
+        summary: "An inertial sensor: lines on a serial port, a WitMotion sensor, or a HID sensor of the kernel.",
         options: [
             CommandOption("serial", value: "LINK", help: "print lines on a pseudo-terminal behind this link"),
-            CommandOption("witmotion", value: "SOCKET", help: "send WitMotion's frames over a Unix socket of packets"),
+            CommandOption(
+                "witmotion", value: "SOCKET", help: "be a WitMotion sensor behind a socket that stands for a BLE link"),
             CommandOption(
                 "uhid", value: "SERIAL", help: "be a HID sensor of the kernel (/dev/uhid) with this serial number"),
             CommandOption("format", value: "csv|json", help: "what the lines are (csv)"),
@@ -41,27 +42,29 @@ enum IMUCommand {
         for text in parsed.all("fault") where !plan.add(text) {
             throw UsageError(program: syntax.program, message: "'\(text)' is no fault")
         }
+        let truth = try parsed.value("truth").map { path throws(SystemError) in
+            OpenFile(try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_TRUNC))
+        }
         let edge: any EmulatorEdge
         switch (parsed.value("serial"), parsed.value("witmotion"), parsed.value("uhid")) {
         case (let link?, nil, nil):
             let format = parsed.value("format") ?? "csv"
-            guard let kind = IMUModel.Output(rawValue: format), kind == .csv || kind == .json else {
+            guard let kind = IMUModel.Output(rawValue: format), kind != .hid else {
                 throw UsageError(program: syntax.program, message: "--format is '\(format)'; legal is csv or json")
             }
             model.output = kind
             edge = SerialEdge(link: link)
         case (nil, let path?, nil):
-            model.output = .witmotion
-            edge = PacketEdge(path: path)
+            var script = WitMotionPeripheral.Script()
+            (script.skewPPM, script.seed) = (model.skewPPM, seed)
+            try await WitMotionRun(script, path: path, plan: plan, truth: truth).run()
+            return .good
         case (nil, nil, let serial?):
             model.output = .hid
             edge = HIDSensorEdge(serial: serial)
         default:
             throw UsageError(
                 program: syntax.program, message: "one of --serial, --witmotion and --uhid is needed, and only one")
-        }
-        let truth = try parsed.value("truth").map { path throws(SystemError) in
-            OpenFile(try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_TRUNC))
         }
         let run = EmulatorRun(model, edge: edge, link: EmulatedLink(plan: plan, seed: seed), truth: truth)
         try await run.run()
@@ -71,7 +74,7 @@ enum IMUCommand {
 
 /// An inertial sensor on a hand that moves in sums of sines.
 struct IMUModel: EmulatorModel {
-    enum Output: String { case csv, json, witmotion, hid }
+    enum Output: String { case csv, json, hid }
 
     var output = Output.csv
     var rate = 200.0
@@ -97,10 +100,6 @@ struct IMUModel: EmulatorModel {
                 {"n":\(index),"t":\(counter(at: age)),"acc":{"x":\(text[0]),"y":\(text[1]),"z":\(text[2])},\
                 "gyro":[\(text[3]),\(text[4]),\(text[5])]}\n
                 """.utf8)
-        case .witmotion:
-            return WitMotionFrame.motion(
-                accelerations: Array(values[0..<3]), rates: Array(values[3..<6]), angles: [0, 0, 0]
-            ).bytes
         case .hid:
             // Number, ready, new data; then the axes.
             return [1, 2, 3] + Self.counts(values[0..<3], HIDSensorEdge.acceleration) + [2, 2, 3]
@@ -121,8 +120,6 @@ struct IMUModel: EmulatorModel {
             let interval = bytes.dropFirst().reversed().reduce(0) { $0 << 8 | Int($1) }
             if interval > 0 { rate = 1000 / Double(interval) }
         }
-        guard output == .witmotion, let command = WitMotionCommand(bytes) else { return [] }
-        if case .setRate(let code) = command, let new = WitMotionRate(rawValue: code) { rate = new.hertz }
         return []
     }
 

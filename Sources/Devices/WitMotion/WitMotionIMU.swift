@@ -129,7 +129,8 @@ package actor WitMotionIMU: CaptureDevice {
         let mine = epoch
         do {
             let peer = try await find()
-            let link = try await central.connect(to: peer, within: Self.attemptPatience, on: loop) { [weak self] event in
+            let link = try await central.connect(to: peer, within: Self.attemptPatience, on: loop) {
+                [weak self] event in
                 self?.assumeIsolated { $0.handle(event, epoch: mine) }
             }
             guard mine == epoch else {
@@ -146,7 +147,8 @@ package actor WitMotionIMU: CaptureDevice {
                 let command = UUIDs.find(UUIDs.command, 0xFFE9, in: services)
             else {
                 throw DeviceError(
-                    .unsupported, stream: stream, cause: "\(peer) isn't a WitMotion sensor: it lacks the sensor's service",
+                    .unsupported, stream: stream,
+                    cause: "\(peer) isn't a WitMotion sensor: it lacks the sensor's service",
                     cure: "correct its address in the configuration")
             }
             if flow == nil { flow = WitMotionFlow(rate: options.rate.hertz, path: Self.path(parameters, peer)) }

@@ -16,7 +16,8 @@ package enum WitMotionKind: DeviceKind {
         let legal = WitMotionRate.allCases.map(\.hertz)
         let rate = try reader.number("rate", default: 100, in: 0.2...200)
         guard let code = WitMotionRate(hertz: rate) else {
-            throw reader.invalid("rate", .number(rate), legal: "one of \(legal.map { "\($0)" }.joined(separator: ", "))")
+            throw reader.invalid(
+                "rate", .number(rate), legal: "one of \(legal.map { "\($0)" }.joined(separator: ", "))")
         }
         options.rate = code
         let adapter = try reader.optionalString("adapter")

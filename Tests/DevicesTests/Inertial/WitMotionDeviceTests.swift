@@ -25,9 +25,10 @@ struct WitMotionDeviceTests {
     private func emulator(_ truth: Truth, burst: Double = 0, skewPPM: Double = 0) async throws -> SocketPeripheral {
         let socket = SocketPeripheral(path: path) {
             var script = WitMotionPeripheral.Script()
-            (script.burst, script.skewPPM) = (burst, skewPPM)
+            script.skewPPM = skewPPM
             let device = WitMotionPeripheral(script, at: HostClock.now)
-            device.onSample = { _, taken in truth.taken.withLock { $0.append(taken) } }
+            device.faults.burst = burst
+            device.onSample = { _, taken, _ in truth.taken.withLock { $0.append(taken) } }
             return device
         }
         try await socket.begin()
@@ -42,7 +43,10 @@ struct WitMotionDeviceTests {
         let description = try await sensor.open()
         #expect(description.nominalRate == 200)
         #expect(!description.label.contains("not confirmed"))
-        #expect(description.sensor?.channels.map(\.unit) == ["m/s^2", "m/s^2", "m/s^2", "rad/s", "rad/s", "rad/s", "rad", "rad", "rad"])
+        #expect(
+            description.sensor?.channels.map(\.unit) == [
+                "m/s^2", "m/s^2", "m/s^2", "rad/s", "rad/s", "rad/s", "rad", "rad", "rad",
+            ])
         let sink = EmulatedCollector()
         try await sensor.start(sink)
         let content = await sink.wait(forSamples: 1000)

@@ -13,7 +13,7 @@ struct FuzzTarget: Sendable {
     let name: String
     let run: @Sendable ([UInt8]) -> Void
 
-    static let all = inertial + messages
+    static let all = inertial + bluetooth + messages
 
     static let chosen: FuzzTarget = {
         let name = getenv("DOWNBEAT_FUZZ_TARGET").map { String(cString: $0) } ?? ""

@@ -4,21 +4,31 @@ package import Timing
 ///
 /// Concurrency: used by one thread; see `EmulatedPeripheral`.
 package final class WitMotionPeripheral: EmulatedPeripheral {
-    /// What is sent and when, so that an emulator's faults can be put between.
     package struct Script: Sendable {
         package var name = "WT901BLE67"
         /// How much faster than the host's the sensor's clock runs.
         package var skewPPM = 0.0
         package var seed: UInt64 = 1
+
+        package init() {}
+    }
+
+    /// What goes wrong now.
+    package struct Faults: Sendable {
         /// Packets are held back for up to so many seconds.
         package var burst = 0.0
+        package var lossPercent = 0.0
+        package var duplicatePercent = 0.0
+        /// Nothing is sent, and what is taken is lost.
+        package var isStalled = false
 
         package init() {}
     }
 
     package let script: Script
-    /// Called with each frame that is taken: its number and when.
-    package var onSample: ((_ index: Int64, _ taken: Timestamp<HostTime>) -> Void)?
+    package var faults = Faults()
+    /// Called with each frame that is taken: its number, when, and whether it will be sent.
+    package var onSample: ((_ index: Int64, _ taken: Timestamp<HostTime>, _ sent: Bool) -> Void)?
     /// The rate that was set last.
     package private(set) var rate = WitMotionRate.hz10
     private let motion: EmulatedMotion
@@ -32,7 +42,6 @@ package final class WitMotionPeripheral: EmulatedPeripheral {
     private var held: [[UInt8]] = []
     private var release: Timestamp<HostTime>
     private var downUntil: Timestamp<HostTime>
-    private var skip: Int64 = 0
 
     package init(_ script: Script, at now: Timestamp<HostTime>) {
         self.script = script
@@ -71,9 +80,6 @@ package final class WitMotionPeripheral: EmulatedPeripheral {
         link?.disconnect()
     }
 
-    /// The next frames are taken and never sent.
-    package func drop(_ frames: Int64) { skip += frames }
-
     package func step(at now: Timestamp<HostTime>) -> Timestamp<HostTime>? {
         while next <= now {
             take(next)
@@ -82,7 +88,7 @@ package final class WitMotionPeripheral: EmulatedPeripheral {
         guard now >= release, !held.isEmpty else { return held.isEmpty ? next : min(next, release) }
         for bytes in held { link?.send(bytes) }
         held = []
-        release = now + .seconds(script.burst * noise.uniform())
+        release = now + .seconds(faults.burst * noise.uniform())
         return next
     }
 
@@ -90,11 +96,9 @@ package final class WitMotionPeripheral: EmulatedPeripheral {
 
     private func take(_ taken: Timestamp<HostTime>) {
         defer { index += 1 }
-        onSample?(index, taken)
-        guard skip == 0 else {
-            skip -= 1
-            return
-        }
+        let isSent = !faults.isStalled && !(faults.lossPercent > 0 && noise.uniform() * 100 < faults.lossPercent)
+        onSample?(index, taken, isSent)
+        guard isSent else { return }
         let values = motion.values(at: Timestamp(nanoseconds: (taken - zero).nanoseconds))
         notify(
             .motion(accelerations: Array(values[0..<3]), rates: Array(values[3..<6]), angles: [0, 0, 0]))
@@ -104,6 +108,7 @@ package final class WitMotionPeripheral: EmulatedPeripheral {
         guard link != nil, held.count < 1024, let packet = server.notification(of: WitMotionIMU.UUIDs.data, frame.bytes)
         else { return }
         held.append(packet)
+        if faults.duplicatePercent > 0, noise.uniform() * 100 < faults.duplicatePercent { held.append(packet) }
     }
 
     private func obey(_ bytes: [UInt8]) {
