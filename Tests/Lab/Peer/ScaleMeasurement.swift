@@ -9,6 +9,23 @@ internal import Transport
 enum ScaleMeasurement {
     static let firstPort: UInt16 = 7800
 
+    /// What is known of all clocks, as the coordinator has it.
+    private final class Clocks: Sendable {
+        private let estimators = Mutex([Int: ClockEstimator]())
+
+        func add(_ burst: [ClockExchange<RigTime, HostTime>], of host: Int) {
+            estimators.withLock { all in
+                for exchange in burst { all[host, default: ClockEstimator()].add(exchange) }
+            }
+        }
+
+        var bounds: [Int64] {
+            estimators.withLock { all in
+                all.values.compactMap { $0.mapping(at: HostClock.rigNow)?.bound.nanoseconds }.sorted()
+            }
+        }
+    }
+
     /// Many agents' ends in one process; they answer until they are killed.
     static func echoes(count: Int, key: [UInt8]) throws -> [ClockEcho] {
         try (0..<count).map { number in
@@ -21,24 +38,17 @@ enum ScaleMeasurement {
     /// Probes all of them for a while, keeps a mapping of each as a coordinator does, and counts this process's CPU time
     /// once they have settled; true when it is within the goal.
     static func run(key: [UInt8], seconds: Int64, address: NetworkAddress, count: Int) async throws -> Bool {
-        let estimators = Mutex([Int: ClockEstimator]())
+        let clocks = Clocks()
         let probes = try (0..<count).map { number -> ClockProbe in
             guard let host = HostID(rawValue: "h\(number)") else { throw LabPeer.Usage() }
             return try ClockProbe(
                 host: host, addresses: [address], port: firstPort + UInt16(number), coordinator: LabPeer.coordinator(0),
                 key: key)
         }
-        let tasks = probes.enumerated().flatMap { number, probe in
-            [
-                Task { await probe.run() },
-                Task {
-                    for await burst in probe.bursts {
-                        estimators.withLock { all in
-                            for exchange in burst { all[number, default: ClockEstimator()].add(exchange) }
-                        }
-                    }
-                },
-            ]
+        var tasks: [Task<Void, Never>] = []
+        for (number, probe) in probes.enumerated() {
+            tasks.append(Task { await probe.run() })
+            tasks.append(Task { for await burst in probe.bursts { clocks.add(burst, of: number) } })
         }
         // The quick pace of the beginning is over.
         try await Task.sleep(for: .seconds(4))
@@ -46,13 +56,11 @@ enum ScaleMeasurement {
         for _ in 0..<seconds {
             try await Task.sleep(for: .seconds(1))
             // The table of the operator asks each second.
-            estimators.withLock { all in for one in all.values { _ = one.mapping(at: HostClock.rigNow) } }
+            _ = clocks.bounds
         }
         let percent = (cpuTime() - cpu).seconds / (HostClock.now - begin).seconds * 100
         for task in tasks { task.cancel() }
-        let bounds = estimators.withLock { all in
-            all.values.compactMap { $0.mapping(at: HostClock.rigNow)?.bound.nanoseconds }.sorted()
-        }
+        let bounds = clocks.bounds
         StandardOutput.write(
             "\(bounds.count) of \(count) hosts have a clock; bound median \((bounds.quantile(0.5) ?? -1000) / 1000) µs\n"
         )
@@ -64,10 +72,8 @@ enum ScaleMeasurement {
     }
 
     private static func cpuTime() -> Interval {
-        var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
-        let seconds = Int64(usage.ru_utime.tv_sec) + Int64(usage.ru_stime.tv_sec)
-        return .milliseconds(seconds * 1000)
-            + .microseconds(Int64(usage.ru_utime.tv_usec) + Int64(usage.ru_stime.tv_usec))
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Interval.milliseconds(Int64(time.tv_sec) * 1000) + .nanoseconds(Int64(time.tv_nsec))
     }
 }
