@@ -86,6 +86,7 @@ let package = Package(
             "downbeat",
             ["Coordinator", "SyncServer", "Alignment", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
+        command("downbeat-emulator", ["Devices", "Platform", "Protocol", "Timing", "CLinux"]),
 
         // Measuring
         .executableTarget(
@@ -95,6 +96,14 @@ let package = Package(
         .executableTarget(
             name: "capture-benchmark", dependencies: ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing"],
             path: "Benchmarks/capture-benchmark", swiftSettings: strict),
+
+        .executableTarget(
+            name: "writer-benchmark", dependencies: ["Episode", "Platform", "Timing"],
+            path: "Benchmarks/writer-benchmark", swiftSettings: strict),
+
+        .executableTarget(
+            name: "sensor-benchmark", dependencies: ["Devices", "Platform", "Timing"],
+            path: "Benchmarks/sensor-benchmark", swiftSettings: strict),
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
@@ -115,7 +124,8 @@ let package = Package(
         numeric("AcousticScenes", ["Acoustics", "Protocol", "Timing", "TestSupport"], path: "Tests/AcousticScenes"),
         tests("AcousticsTests", ["Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
-        tests("DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing"]),
+        tests(
+            "DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing", "downbeat-emulator"]),
         tests("EpisodeTests", ["Episode", "Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests(
             "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
@@ -126,7 +136,17 @@ let package = Package(
             "AlignmentTests",
             ["Alignment", "AcousticScenes", "Acoustics", "Episode", "Platform", "Protocol", "Timing"]),
         tests("SyncServerTests", ["SyncServer", "Alignment", "Episode", "Platform", "Protocol", "Timing"]),
-        tests("IntegrationTests", ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent"]),
+        tests(
+            "IntegrationTests",
+            ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent", "downbeat-emulator"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The fuzzers have no main of their own; only Tests/Fuzz/run builds them.
+if Context.environment["DOWNBEAT_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "downbeat-fuzz", dependencies: ["Devices", "Platform", "Protocol", "Timing"],
+            path: "Tests/Fuzz/Sources", swiftSettings: strict))
+}

@@ -4,6 +4,7 @@ package import Protocol
 package enum DeviceCatalog {
     package static let kinds: [any DeviceKind.Type] = [
         V4L2CameraKind.self, ALSAMicrophoneKind.self, GloveKind.self, Go3SCameraKind.self,
+        IIOIMUKind.self, SerialIMUKind.self, WitMotionKind.self,
         EmulatedCameraKind.self, EmulatedMicrophoneKind.self, EmulatedIMUKind.self,
     ]
 

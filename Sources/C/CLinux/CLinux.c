@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +145,18 @@ const int clinux_CLOCK_TAI = CLOCK_TAI;
 int clinux_pipe_cloexec(int fds[2]) { return pipe2(fds, O_CLOEXEC); }
 int clinux_accept_cloexec(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC); }
 int clinux_fallocate(int fd, int64_t offset, int64_t length) { return fallocate(fd, 0, offset, length); }
+
+int clinux_pty(int *master, char *path, size_t size) {
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return errno;
+    if (grantpt(fd) != 0 || unlockpt(fd) != 0 || ptsname_r(fd, path, size) != 0) {
+        int error = errno;
+        close(fd);
+        return error;
+    }
+    *master = fd;
+    return 0;
+}
 
 static volatile int signal_descriptor = -1;
 

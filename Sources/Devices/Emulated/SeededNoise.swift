@@ -1,17 +1,17 @@
 internal import Glibc
 
 /// Random numbers that are the same for the same seed (SplitMix64), also normally distributed.
-struct SeededNoise: RandomNumberGenerator, Sendable {
+package struct SeededNoise: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    init(seed: UInt64) { state = seed }
+    package init(seed: UInt64) { state = seed }
 
     /// A seed from words: FNV-1a of their bytes.
-    static func seed(_ words: String...) -> UInt64 {
+    package static func seed(_ words: String...) -> UInt64 {
         words.joined(separator: "/").utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 
-    mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var z = state
         z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
@@ -20,10 +20,10 @@ struct SeededNoise: RandomNumberGenerator, Sendable {
     }
 
     /// 0 ≤ x < 1.
-    mutating func uniform() -> Double { Double(next() >> 11) * 0x1p-53 }
+    package mutating func uniform() -> Double { Double(next() >> 11) * 0x1p-53 }
 
     /// Of mean 0 and standard deviation 1, never beyond ±3.7.
-    mutating func normal() -> Double { Double(Self.quantiles[Int(next() >> 52)]) }
+    package mutating func normal() -> Double { Double(Self.quantiles[Int(next() >> 52)]) }
 
     /// Adds normal noise to samples: five of them from each random number.
     mutating func add(to samples: inout [Float], deviation: Float) {

@@ -7,32 +7,18 @@ extension [UInt8] {
     }
 
     /// Digits of a whole number; never through Double.
-    mutating func appendJSON(_ value: Int64) {
-        if value < 0 { append(UInt8(ascii: "-")) }
-        var rest = value.magnitude
-        if rest < 10 {
-            append(UInt8(ascii: "0") + UInt8(rest))
-            return
-        }
-        let start = count
-        while rest > 0 {
-            append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
-        }
-        self[start...].reverse()
-    }
+    mutating func appendJSON(_ value: Int64) { appendNumber { ShortestDecimal.write(value, to: $0) } }
 
     /// The shortest digits that read back as the same number; whole numbers below 2^53 without a point.
     ///
     /// JSON knows neither NaN nor infinity: they become null.
-    mutating func appendJSON(_ value: Double) {
-        guard value.isFinite else { return appendText("null") }
-        if value.magnitude < 9_007_199_254_740_992, value.rounded(.towardZero) == value,
-            !(value == 0 && value.sign == .minus)
-        {
-            return appendJSON(Int64(value))
+    mutating func appendJSON(_ value: Double) { appendNumber { ShortestDecimal.write(value, to: $0) } }
+
+    private mutating func appendNumber(_ write: (UnsafeMutablePointer<UInt8>) -> Int) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: ShortestDecimal.most) { bytes in
+            guard let start = bytes.baseAddress else { return }
+            append(contentsOf: UnsafeBufferPointer(start: start, count: write(start)))
         }
-        append(contentsOf: value.description.utf8)
     }
 
     /// A text with its quotes.

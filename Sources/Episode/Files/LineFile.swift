@@ -40,6 +40,9 @@ final class LineFile {
         if buffer.count >= Self.capacity || now - (oldest ?? now) >= Self.latency { try flush() }
     }
 
+    /// Appends whole lines.
+    func append(_ lines: UnsafeBufferPointer<UInt8>) throws(SystemError) { try append { $0.append(contentsOf: lines) } }
+
     /// Hands the lines in memory to the system.
     func flush() throws(SystemError) {
         if let failure { throw failure }

@@ -51,6 +51,10 @@ package final class TimestampLog {
 
 /// The keys that a frame's and a sensor's row have in common.
 enum RowKeys {
+    static var frame: StaticString { "{\"frame_number\":" }
+    static var capture: StaticString { ",\"capture_ns\":" }
+    static var device: StaticString { ",\"device_timestamp_ns\":" }
+
     static func clock(domain: String) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.appendText(",\"clock_source\":\"host_monotonic\",\"clock_domain\":")
@@ -62,9 +66,9 @@ enum RowKeys {
     static func begin(
         _ row: inout [UInt8], frame: Int64, capture: Timestamp<HostTime>, clock: [UInt8], uncertainty: Interval
     ) {
-        row.appendText("{\"frame_number\":")
+        row.appendText(self.frame)
         row.appendJSON(frame)
-        row.appendText(",\"capture_ns\":")
+        row.appendText(self.capture)
         row.appendJSON(capture.nanoseconds)
         row.append(contentsOf: clock)
         row.appendJSON(uncertainty.nanoseconds)
@@ -72,7 +76,7 @@ enum RowKeys {
 
     static func end(_ row: inout [UInt8], device: Timestamp<DeviceTime>?) {
         if let device {
-            row.appendText(",\"device_timestamp_ns\":")
+            row.appendText(self.device)
             row.appendJSON(device.nanoseconds)
         }
         row.appendText("}\n")

@@ -26,6 +26,7 @@ if stage proofs; then
     udevadm settle
 fi
 
+if stage imu; then . "$LAB_ROOT/Tests/Lab/lib/drivers-imu.sh"; fi
 # The tests of sound leave the cards as they found them.
 sound() {
     DOWNBEAT_SOUND_LAB=$LAB_ROOT/Tests/Lab/lib timeout -k 5 600 "$LAB_ROOT/.build/debug/downbeatPackageTests.xctest" \

@@ -73,3 +73,13 @@ int clinux_fallocate(int fd, int64_t offset, int64_t length);
 
 // Catches a signal by writing its number as one byte to a descriptor, which should not block.
 int clinux_catch_signal(int number, int descriptor);
+
+// A serial line as raw bytes, 8N1, at any baud rate (termios2); what was waiting is thrown away. 0, or the errno: ERANGE
+// when the chip can't come within 3 % of the rate.
+int clinux_serial_raw(int fd, unsigned baud);
+
+// Sets the lines DTR and RTS; 0, or the errno (a pseudo-terminal has none).
+int clinux_serial_lines(int fd, int dtr, int rts);
+
+// The two ends of a new pseudo-terminal, as posix_openpt, grantpt, unlockpt and ptsname_r give them; 0, or the errno.
+int clinux_pty(int *master, char *path, size_t size);
