@@ -67,11 +67,13 @@ package struct EpisodeSealer: Sendable {
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
         complete(&figures)
-        figures.add(
-            try TakeWitness(
-                records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
-                speakerDistances: speakerDistances
-            ).testify())
+        let witness = TakeWitness(
+            records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
+            speakerDistances: speakerDistances)
+        // A take isn't lost for what couldn't be listened to.
+        do { figures.add(try witness.testify()) } catch {
+            Log("seal").warning("\(folder) wasn't listened to: \(error)")
+        }
         let verdict = VerdictRules().judge(figures)
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
         try verdict.write(to: "\(folder)/verdict.json")
