@@ -107,6 +107,8 @@ package struct EpisodeSealer: Sendable {
         plan.participant = record.settings.participant.isEmpty ? nil : record.settings.participant
         plan.start = record.start
         plan.stop = record.stop ?? Self.endOfHosts(plan.clocks, folder)
+        plan.startWall = record.startWall
+        plan.clockClaim = ClockClaim.now
         for host in record.hosts {
             if let files = host.files { plan.files[host.host] = files.files }
             switch host.phase {
@@ -138,6 +140,10 @@ package struct EpisodeSealer: Sendable {
         let clock = "\(folder)/clock_sync.jsonl"
         if Files.size(clock) != nil, let series = try? ClockSyncLog.read(clock) {
             for (name, one) in series { if let host = HostID(rawValue: name) { plan.clocks[host] = one } }
+        }
+        let exchanges = "\(folder)/\(ClockExchangeLog.name)"
+        if Files.size(exchanges) != nil, let events = try? ClockExchangeLog.events(exchanges) {
+            for (name, all) in events { if let host = HostID(rawValue: name) { plan.clockEvents[host] = all } }
         }
         return plan
     }
