@@ -66,7 +66,7 @@ extension CaptureAgent {
         }
     }
 
-    func streamFailed(_ slot: StreamSlot, _ text: String) {
+    private func streamFailed(_ slot: StreamSlot, _ text: String) {
         guard slot.error == nil else { return }
         slot.error = text
         note(.streamFailed, slot.stream, text)
