@@ -115,9 +115,7 @@ extension CaptureAgent {
                 // What the first samples have shown of it is better than what it said.
                 slot.description = slot.recorder.ring.arrivals.epoch?.description ?? description ?? slot.description
                 slot.meter = RateMeter()
-                // A camera that records by itself delivers nothing to wait for.
-                slot.stall =
-                    slot.camera == nil ? StallWatch(rate: slot.description?.nominalRate, start: HostClock.now) : nil
+                slot.stall = StallWatch(rate: slot.description?.nominalRate, start: HostClock.now)
             }
         }
     }
@@ -239,7 +237,6 @@ extension CaptureAgent {
     }
 
     private func undo(_ plan: TakePlan, hasFolder: Bool) async {
-        for slot in slots { await abandonClip(slot) }
         await stopDelivery()
         for slot in slots {
             await slot.recorder.discard()
