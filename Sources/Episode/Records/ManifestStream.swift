@@ -181,8 +181,6 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case adjustedStamps = "adjusted_stamps"
         case lossMethod = "loss_method"
         case epochs, flagged
-        case acknowledgedStart = "acknowledged_start_ns"
-        case acknowledgedUncertainty = "acknowledged_uncertainty_ns"
         case sound = "audio_track"
         case deviceClock = "device_clock"
         case errors
