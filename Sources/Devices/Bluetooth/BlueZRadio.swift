@@ -50,6 +50,8 @@ package struct BlueZRadio: LowEnergyRadio {
         do {
             let ready = try await loop.run { [adapter] in try BluetoothAdapter.ready(named: adapter) }
             let deadline = HostClock.now + patience
+            await RadioTurns.shared.beginConnecting()
+            defer { RadioTurns.shared.endConnecting() }
             while true {
                 do {
                     return try await connect(address, ready, until: deadline, on: loop)

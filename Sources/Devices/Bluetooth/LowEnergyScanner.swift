@@ -44,7 +44,7 @@ actor LowEnergyScanner {
         do throws(Errno) {
             let socket = try HCISocket(adapter: adapter.index)
             self.socket = socket
-            try enable()
+            if RadioTurns.shared.join(self) { try enable() }
         } catch {
             stop()
             throw Self.words(error, adapter)
@@ -98,10 +98,24 @@ actor LowEnergyScanner {
         }
     }
 
+    /// A connection is about to be made.
+    func pause() {
+        if hasWorked { disable() }
+    }
+
+    /// It stands, or has failed.
+    nonisolated func resume() {
+        loop.perform { [weak self] in
+            self?.assumeIsolated { scanner in
+                if scanner.socket != nil, RadioTurns.shared.mayScan { try? scanner.enable() }
+            }
+        }
+    }
+
     private func renew() {
         timer = loop.schedule(at: HostClock.now + Self.renewal) { [weak self] in
             self?.assumeIsolated { scanner in
-                try? scanner.enable()
+                if RadioTurns.shared.mayScan { try? scanner.enable() }
                 scanner.renew()
             }
         }
@@ -134,7 +148,7 @@ actor LowEnergyScanner {
         case (HCISocket.Command.setScanParameters.opcode, 0x01), (HCISocket.Command.setScanParameters.opcode, 0x0C):
             guard dialect == .plain, !hasWorked else { return }
             dialect = .extended
-            try? enable()
+            if RadioTurns.shared.mayScan { try? enable() }
         case (HCISocket.Command.setExtendedScanParameters.opcode, 0x01):
             dialect = .plain
         default: break
@@ -163,9 +177,10 @@ actor LowEnergyScanner {
     private func stop() {
         if let timer { loop.cancel(timer) }
         timer = nil
+        let isLast = RadioTurns.shared.leave(self)
         if let socket {
             loop.unwatch(socket.descriptor)
-            if hasWorked { disable() }
+            if hasWorked, isLast { disable() }
         }
         socket = nil
         found = nil

@@ -41,7 +41,8 @@ package actor GloveSession {
         self.side = side
         self.transport = transport
         self.claims = claims
-        loop = EventLoop(name: "glove-\(side.rawValue)")
+        // An arrival is stamped when this thread runs: where it may, it comes before what isn't in a hurry.
+        loop = EventLoop(name: "glove-\(side.rawValue)", fifoPriority: 5)
         log = Log("glove \(side.rawValue)")
     }
 

@@ -138,6 +138,12 @@ struct CaptureProof {
         figure("\(side)_error_p95_ms", sorted[sorted.count * 95 / 100])
         figure("\(side)_error_max_ms", sorted[sorted.count - 1])
         figure("\(side)_beyond_bound", Double(errors.count { $0.error > $0.bound }))
+        // What the emulated machine itself takes: no fit can see a delay that every packet has.
+        let delays = zip(numbers, content.samples).compactMap { number, sample in
+            truth[number].map { (sample.arrival - $0).milliseconds }
+        }.sorted()
+        figure("\(side)_delay_least_ms", delays[0])
+        figure("\(side)_delay_p1_ms", delays[delays.count / 100])
         let waits = content.samples.map { ($0.arrival - $0.capture).milliseconds }.sorted()
         figure("\(side)_wait_p95_ms", waits[waits.count * 95 / 100])
     }

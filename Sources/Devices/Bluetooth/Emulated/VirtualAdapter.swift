@@ -21,7 +21,7 @@ package actor VirtualAdapter {
 
     package init(own: BluetoothAddress, _ make: sending @escaping () -> [(BluetoothAddress, any EmulatedPeripheral)]) {
         self.own = own
-        loop = EventLoop(name: "emu-vhci")
+        loop = EventLoop(name: "emu-vhci", fifoPriority: 6)
         devices = make()
     }
 
