@@ -68,20 +68,23 @@ let package = Package(
 
         // Linux and the outside
         room("Platform", ["Timing", "CLinux", "CCrypto"]),
-        room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto"]),
+        room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto", "CCurl"]),
         room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
+
+        // What is decided by several hosts' files together
+        room("Alignment", ["Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
 
         // The programs' insides
         room("Agent", ["Transport", "Devices", "Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
         room(
             "Coordinator",
-            ["Transport", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
-        room("SyncServer", ["Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
+            ["Transport", "Alignment", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite"]),
+        room("SyncServer", ["Alignment", "Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
         command(
             "downbeat",
-            ["Coordinator", "SyncServer", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
+            ["Coordinator", "SyncServer", "Alignment", "Episode", "Transport", "Platform", "Protocol", "Timing"]),
         command("downbeat-agent", ["Agent", "Platform", "Protocol"]),
         command("downbeat-emulator", ["Devices", "Platform", "Protocol", "Timing", "CLinux"]),
 
@@ -97,6 +100,9 @@ let package = Package(
         .executableTarget(
             name: "sensor-benchmark", dependencies: ["Devices", "Platform", "Timing"],
             path: "Benchmarks/sensor-benchmark", swiftSettings: strict),
+        .executableTarget(
+            name: "capture-benchmark", dependencies: ["Agent", "Devices", "Episode", "Platform", "Protocol", "Timing"],
+            path: "Benchmarks/capture-benchmark", swiftSettings: strict),
 
         // The labs' measuring end of discovery and clock; no part of the product.
         .executableTarget(
@@ -119,15 +125,19 @@ let package = Package(
         tests("TransportTests", ["Transport", "Platform", "Protocol", "Timing"]),
         tests(
             "DevicesTests", ["Devices", "Acoustics", "Platform", "Protocol", "Timing", "downbeat-emulator"]),
-        tests("EpisodeTests", ["Episode", "Platform", "Protocol", "Timing"]),
+        tests("EpisodeTests", ["Episode", "Acoustics", "AcousticScenes", "Platform", "Protocol", "Timing"]),
         tests(
             "AgentTests", ["Agent", "Acoustics", "Devices", "Episode", "Platform", "Protocol", "Timing", "Transport"]),
         tests(
             "CoordinatorTests",
             ["Coordinator", "Episode", "Platform", "Protocol", "SyncServer", "Timing", "Transport"]),
-        tests("SyncServerTests", ["SyncServer", "Episode", "Platform", "Protocol", "Timing"]),
         tests(
-            "IntegrationTests", ["Platform", "Protocol", "Timing", "downbeat", "downbeat-agent", "downbeat-emulator"]),
+            "AlignmentTests",
+            ["Alignment", "AcousticScenes", "Acoustics", "Episode", "Platform", "Protocol", "Timing"]),
+        tests("SyncServerTests", ["SyncServer", "Alignment", "Episode", "Platform", "Protocol", "Timing"]),
+        tests(
+            "IntegrationTests",
+            ["Devices", "Platform", "Protocol", "Timing", "downbeat", "downbeat-agent", "downbeat-emulator"]),
     ],
     swiftLanguageModes: [.v6]
 )

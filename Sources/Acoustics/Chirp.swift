@@ -1,5 +1,6 @@
 internal import Glibc
 package import Protocol
+internal import Timing
 
 /// The waveform of a chirp: SyncField's linear FM sweep with raised-cosine ends.
 package enum Chirp {
@@ -29,6 +30,17 @@ package enum Chirp {
         for i in 0..<count {
             let gain = spec.amplitude * envelope(at: i, of: count, ramp: ramp)
             samples.append(Float(gain * sin(phase(spec, at: Double(i) / Double(rate)))))
+        }
+        return samples
+    }
+
+    /// All sweeps of a moment as one sound, for a take whose start chirp is `start`; a sweep's delay is in whole samples.
+    package static func samples(_ moment: ChirpMoment, of start: ChirpSpec, rate: Int) -> [Float] {
+        var samples: [Float] = []
+        for sweep in moment.sweeps(of: start) {
+            let begin = Int((sweep.delay.seconds * Double(rate)).rounded())
+            if begin > samples.count { samples += [Float](repeating: 0, count: begin - samples.count) }
+            samples += self.samples(sweep.spec, rate: rate)
         }
         return samples
     }

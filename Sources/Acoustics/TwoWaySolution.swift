@@ -95,13 +95,22 @@ package struct TwoWaySolution: Sendable {
         package var farthest = 14.0
         /// One standard deviation of the skew of two clocks before anything was heard.
         package var skewUncertainty = 150e-6
+        /// How far a host's sound card may run off its clock while it plays, one standard deviation; 0 when the time lines
+        /// are the cards' own.
+        package var speakerSkewUncertainty = 0.0
+        /// Metres between any two hosts where it is known, with one standard deviation.
+        package var knownDistance: (metres: Double, deviation: Double)?
 
         package init() {}
     }
 
     /// The time line that the others are compared with: the first host that played.
     package let reference: HostID
+    /// The reference's first chirp that another host heard: the instant at which the offsets hold.
+    package let instant: Timestamp<HostTime>
     package let hosts: [HostID]
+    /// Player and hearer of each way that sound took between two hosts.
+    package let ways: Set<[HostID]>
     package let pairs: [PairStatement]
     /// √(χ²/degrees of freedom): about 1 when the uncertainties were honest; 0 when nothing is left over to judge it.
     package let misfit: Double
@@ -115,6 +124,8 @@ package struct TwoWaySolution: Sendable {
         else { return nil }
         hosts = system.hosts
         reference = system.hosts[0]
+        instant = system.instant
+        ways = system.directedWays
         misfit = system.misfit
         rejected = system.rejected
         pairs = system.statements()

@@ -26,6 +26,7 @@ struct TwoWaySystem {
     private var observations: [Observation] = []
     /// The stamp that each host's seconds are counted from.
     private var bases: [Timestamp<HostTime>] = []
+    var instant: Timestamp<HostTime> { bases.first ?? Timestamp(nanoseconds: 0) }
     private var emitted: [Double] = []
     private var pairIndex: [[Int]] = []
     private var pairs: [(Int, Int)] = []
@@ -76,7 +77,7 @@ struct TwoWaySystem {
                     deviation: max(hearing.uncertainty.seconds, 1e-7), coupling: coupling))
         }
         guard !pairs.isEmpty else { return nil }
-        order = 3 * hosts.count - 2 + pairs.count + self.emissions.count + ways.count
+        order = 4 * hosts.count - 2 + pairs.count + self.emissions.count + ways.count
         // A rig is some dozens of hosts at most; the equations are dense.
         guard order <= 4096 else { return nil }
         values = [Double](repeating: 0, count: order)
@@ -122,6 +123,7 @@ struct TwoWaySystem {
     private func wayColumn(_ way: Int) -> Int {
         2 * (hosts.count - 1) + pairs.count + emissions.count + hosts.count + way
     }
+    private func speakerColumn(_ host: Int) -> Int { order - hosts.count + host }
     private func value(_ column: Int?) -> Double { column.map { values[$0] } ?? 0 }
 
     /// Row of one arrival: what it should be, and its derivatives.
@@ -133,9 +135,10 @@ struct TwoWaySystem {
         let way = o.player == o.hearer ? ownColumn(o.player) : distanceColumn(pairIndex[o.player][o.hearer])
         let excess = o.player == o.hearer ? nil : wayColumn(wayIndex[o.player][o.hearer])
         let arrival = true_ + values[way] + value(excess)
-        let coupled = o.coupling * (skewH - skewP - o.hearing.assumedSkew)
+        let speaker = speakerColumn(o.player)
+        let coupled = o.coupling * (skewH - skewP - values[speaker] - o.hearing.assumedSkew)
         let seconds = arrival + value(offsetColumn(o.hearer)) + skewH * arrival + coupled
-        var slopes: [(Int, Double)] = [(emissionColumn(o.emission), 1), (way, 1)]
+        var slopes: [(Int, Double)] = [(emissionColumn(o.emission), 1), (way, 1), (speaker, -o.coupling)]
         if o.player == o.hearer { return (seconds, slopes) }
         if let excess { slopes.append((excess, 1)) }
         if let column = offsetColumn(o.player) { slopes.append((column, -1)) }
@@ -180,6 +183,7 @@ struct TwoWaySystem {
         var all: [(Int, Double, Double)] = []
         for host in hosts.indices {
             if let column = skewColumn(host) { all.append((column, 0, options.skewUncertainty)) }
+            all.append((speakerColumn(host), 0, max(options.speakerSkewUncertainty, 1e-10)))
             all.append(
                 (
                     ownColumn(host), own(host) / options.soundSpeed,
@@ -187,6 +191,11 @@ struct TwoWaySystem {
                 ))
         }
         for pair in pairs.indices {
+            if let known = options.knownDistance {
+                let deviation = max(known.deviation, 1e-3) / options.soundSpeed
+                all.append((distanceColumn(pair), known.metres / options.soundSpeed, deviation))
+                continue
+            }
             // Even over 0…farthest has this mean and deviation.
             let half = options.farthest / 2 / options.soundSpeed
             all.append((distanceColumn(pair), half, half / 3.0.squareRoot()))
@@ -221,6 +230,10 @@ struct TwoWaySystem {
 
     private func differenceDeviation(_ a: Int?, _ b: Int?) -> Double {
         max(covariance(a, a) + covariance(b, b) - 2 * covariance(a, b), 0).squareRoot()
+    }
+
+    var directedWays: Set<[HostID]> {
+        Set(observations.filter { $0.player != $0.hearer }.map { [hosts[$0.player], hosts[$0.hearer]] })
     }
 
     /// One statement for each pair that heard something of each other.

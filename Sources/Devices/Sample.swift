@@ -1,3 +1,4 @@
+package import Platform
 package import Timing
 
 /// One datum with the stamps that it came with.
@@ -6,7 +7,7 @@ package import Timing
 package struct Sample: Sendable {
     package enum Payload: Sendable {
         /// One video frame or access unit, in the encoding of the stream's description.
-        case frame([UInt8], isKey: Bool)
+        case frame(FrameBytes, isKey: Bool)
         /// Interleaved PCM; the stamp is that of the first sample frame.
         case audio([UInt8], frames: Int)
         /// One row of a sensor, in the order of its channels.

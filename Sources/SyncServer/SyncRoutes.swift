@@ -80,7 +80,7 @@ struct SyncRoutes: RequestHandler {
             guard let record = store.record(uploadKey: key) else {
                 throw RequestProblem(404, "no job was made of an upload with this key")
             }
-            return HTTPResponse(json: record.answer)
+            return HTTPResponse(json: record.answer(position: store.position(record.id)))
         }
         guard isKnown(head.path) else {
             throw RequestProblem(404, "there is nothing at \(head.path.prefix(200))")
@@ -90,7 +90,7 @@ struct SyncRoutes: RequestHandler {
         guard let id = parts.first.map(String.init), let record = store.record(id) else {
             throw RequestProblem(404, "there is no job '\(parts.first?.prefix(40) ?? "")'")
         }
-        if parts.count == 1 { return HTTPResponse(json: record.answer) }
+        if parts.count == 1 { return HTTPResponse(json: record.answer(position: store.position(id))) }
         guard parts.count == 3, parts[1] == "download" else {
             throw RequestProblem(404, "there is nothing at \(head.path.prefix(200))")
         }
@@ -102,7 +102,10 @@ struct SyncRoutes: RequestHandler {
             throw RequestProblem(409, "job \(id) is \(record.status.rawValue); its files come when it is complete")
         }
         let isLines = path.hasSuffix(".jsonl")
-        let type = isLines ? "application/x-ndjson" : path.hasSuffix(".json") ? "application/json" : "video/mp4"
+        let type =
+            isLines
+            ? "application/x-ndjson"
+            : path.hasSuffix(".json") ? "application/json" : path.hasSuffix(".svg") ? "image/svg+xml" : "video/mp4"
         return HTTPResponse(status: 200, contentType: type, body: .file("\(store.path(id))/result/\(path)"))
     }
 

@@ -1,3 +1,4 @@
+internal import Alignment
 package import Platform
 
 /// The built-in sync server: SyncField's HTTP interface over our own aligner.

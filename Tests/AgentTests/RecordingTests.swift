@@ -1,4 +1,5 @@
 internal import Devices
+internal import Platform
 internal import Protocol
 internal import TestSupport
 internal import Testing
@@ -16,8 +17,8 @@ enum Samples {
 
     static func frame(_ seconds: Double, bytes: Int) -> Sample {
         Sample(
-            payload: .frame([UInt8](repeating: 0, count: bytes), isKey: true), capture: at(seconds), uncertainty: .zero,
-            arrival: at(seconds))
+            payload: .frame(FrameBytes([UInt8](repeating: 0, count: bytes)), isKey: true), capture: at(seconds),
+            uncertainty: .zero, arrival: at(seconds))
     }
 
     /// Each sample frame holds its own number, so that a cut can be checked.

@@ -80,6 +80,22 @@ struct WholeTakeTests {
         #expect(try Outside.frames("\(folder)/cam.mp4") == rows.count)
         #expect(rows.allSatisfy { $0["clock_domain"] as? String == "left" })
 
+        // The microphone is heard in the video too, and the manifest says so.
+        let tracks = try Outside.run([
+            "ffprobe", "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", "\(folder)/cam.mp4",
+        ])
+        #expect(tracks.split(separator: "\n") == ["h264", "aac"])
+        let entries = try #require(try Outside.json("\(folder)/manifest.json")["streams"] as? [[String: Any]])
+        let camera = try #require(entries.first { $0["stream_id"] as? String == "cam" })
+        #expect((camera["capabilities"] as? [String: Any])?["provides_audio_track"] as? Bool == true)
+        #expect((camera["audio_track"] as? [String: Any])?["stream_id"] as? String == "host_audio")
+        let videoLength = Double(rows.count) / 30
+        let heard = try Outside.run([
+            "ffprobe", "-v", "error", "-select_streams", "a:0", "-show_entries", "stream=duration", "-of", "csv=p=0",
+            "\(folder)/cam.mp4",
+        ])
+        #expect(try abs(#require(Double(heard.split(separator: "\n")[0])) - videoLength) < 0.2)
+
         let sound = try Outside.soundFrames("\(folder)/host_audio.wav")
         let soundRows = try Outside.rows("\(folder)/host_audio.timestamps.jsonl")
         #expect((soundRows[0]["frame_number"] as? NSNumber)?.intValue == 0)

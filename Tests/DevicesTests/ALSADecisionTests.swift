@@ -105,8 +105,9 @@ internal import Timing
 
     @Test func `An emission is where the position and its stamp put the frame`() {
         var estimate = EmissionEstimate(of: 4800, Self.shape())
-        // Frame 0 left at 0 ms, so frame 4800 leaves at 100 ms; the position is told up to 2 ms late.
-        for (instant, lag) in [(0, 0), (10, 2), (20, 1)] as [(Int64, Int64)] {
+        // Frame 0 left at 0 ms, so frame 4800 leaves at 100 ms; the position is told up to 2 ms late, and once, by a busy
+        // machine, 300 ms late.
+        for (instant, lag) in [(0, 0), (10, 2), (20, 1), (330, 300), (340, 2)] as [(Int64, Int64)] {
             let position = Int((instant - lag) * 48)
             estimate.take(
                 Self.status(

@@ -322,7 +322,8 @@ struct DriverLabTests {
 extension Sample.Payload {
     fileprivate var bytes: [UInt8] {
         switch self {
-        case .frame(let bytes, _), .audio(let bytes, _): bytes
+        case .frame(let bytes, _): bytes.array
+        case .audio(let bytes, _): bytes
         case .values: []
         }
     }

@@ -21,7 +21,7 @@ internal import Timing
     static func code(_ sample: Sample, _ format: VideoFormat) -> PatternCode? {
         guard case .frame(let bytes, _) = sample.payload else { return nil }
         return PatternCode.read(
-            luma: bytes, width: format.width, height: format.height, bytesPerLine: format.bytesPerLine,
+            luma: bytes.array, width: format.width, height: format.height, bytesPerLine: format.bytesPerLine,
             step: format.encoding == .yuyv ? 2 : 1)
     }
 

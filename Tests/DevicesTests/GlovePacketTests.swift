@@ -13,6 +13,9 @@ import Testing
         return try GloveConfiguration(Array(text.utf8))
     }
 
+    /// 550 and 551 counts, packed: 0x226 and 0x227.
+    static let idle = [[UInt8]](repeating: [0x22, 0x62, 0x27], count: 40).flatMap { $0 }
+
     static func u16(_ value: Int) -> [UInt8] { [UInt8(value & 0xFF), UInt8(value >> 8 & 0xFF)] }
     static func u32(_ value: Int) -> [UInt8] { u16(value & 0xFFFF) + u16(value >> 16) }
 
@@ -41,14 +44,15 @@ import Testing
 
     @Test func schema4() throws {
         let configuration = try Self.configuration(4)
-        let taxels = (0..<80).flatMap { Self.u16(1000 + $0) }
-        let imu = [100, -200, 1, 2, 3, -4, 5, -6].flatMap { Self.u16($0) } + [1]
-        let each = [1, 0x01] + Self.u32(7000) + taxels + imu
+        let taxels: [UInt8] = (0..<80).flatMap { Self.u16(1000 + $0) }
+        let numbers: [UInt8] = [100, -200, 1, 2, 3, -4, 5, -6].flatMap { (value: Int) in Self.u16(value) }
+        let imu: [UInt8] = numbers + [1]
+        let each: [UInt8] = [1, 0x01] + Self.u32(7000) + taxels + imu
         let readings = try GlovePacket.readings(each, configuration)
         #expect(readings.map(\.modality) == [.tactile, .imu])
         #expect(readings[0].values.first == 1000 && readings[0].values.last == 1079 && readings[0].sequence == nil)
         #expect(readings[1].values == [1, 2, 3, -4, 5, -6])
-        let once = [2, 0x02] + Self.u32(7000) + taxels + taxels + imu
+        let once: [UInt8] = [2, 0x02] + Self.u32(7000) + taxels + taxels + imu
         let together = try GlovePacket.readings(once, configuration)
         #expect(together.map(\.modality) == [.tactile, .tactile, .imu])
         #expect(together.map(\.counter) == [7000, 17_000, 17_000])
@@ -56,10 +60,10 @@ import Testing
 
     /// Three samples are 412 bytes.
     @Test func schema5() throws {
-        let packed = (0..<40).flatMap { _ in [0x22, 0x62, 0x27] as [UInt8] }
-        let imu = [-1674, -904, 3645, -2, -2, 7].flatMap { Self.u16($0) }
-        let slots = (0..<3).flatMap { Self.u16($0 * 10_000) + packed + imu }
-        let bytes = [3, 0x04] + Self.u32(1903) + Self.u32(0xFFFF_FFFF - 9_999) + slots
+        let packed = Self.idle
+        let imu: [UInt8] = [-1674, -904, 3645, -2, -2, 7].flatMap { (value: Int) in Self.u16(value) }
+        let slots: [UInt8] = (0..<3).flatMap { (index: Int) -> [UInt8] in Self.u16(index * 10_000) + packed + imu }
+        let bytes: [UInt8] = [3, 0x04] + Self.u32(1903) + Self.u32(0xFFFF_FFFF - 9_999) + slots
         #expect(bytes.count == 412)
         let configuration = try Self.configuration(5)
         let readings = try GlovePacket.readings(bytes, configuration)
@@ -86,8 +90,8 @@ import Testing
 
     /// Three samples are 436 bytes; the inertial sample was taken 1.5 ms before the taxels.
     @Test func schema6() throws {
-        let packed = (0..<40).flatMap { _ in [0x22, 0x62, 0x27] as [UInt8] }
-        let rest = [777, -531, -3982, -5, -8, 1, 3142, 678, -1107].flatMap { Self.u16($0) }
+        let packed = Self.idle
+        let rest: [UInt8] = [777, -531, -3982, -5, -8, 1, 3142, 678, -1107].flatMap { (value: Int) in Self.u16(value) }
         func packet(flags: UInt8, shift: Int) -> [UInt8] {
             [3, flags] + Self.u32(100) + Self.u32(50_000)
                 + (0..<3).flatMap { Self.u16($0 * 4000) + packed + rest + Self.u16(shift) }
@@ -116,7 +120,7 @@ import Testing
         let imu = hex("a5 5a 02 0c 00 de 0e 00 00 86 08 0f 4a 76 f9 78 fc 3d 0e fe ff fe ff 07 00")
         let mag = hex("a5 5a 03 06 00 b7 03 00 00 ba 17 0f 4a bf fa eb ec ec 26")
         let tactile =
-            hex("a5 5a 01 78 00 6f 07 00 00 f9 05 0f 4a") + (0..<40).flatMap { _ in [0x22, 0x62, 0x27] as [UInt8] }
+            hex("a5 5a 01 78 00 6f 07 00 00 f9 05 0f 4a") + Self.idle
         #expect(imu.count == 25 && mag.count == 19 && tactile.count == 133)
         var reader = TagFrameReader()
         let items = reader.append(imu + mag + tactile)
@@ -165,7 +169,7 @@ import Testing
         #expect(reader.malformed == 2)
         // One that was cut off by a lost piece, with the start of the next inside it.
         var second = TagFrameReader()
-        let items = second.append(good.prefix(9) + good + good + good)
+        let items = second.append(Array(good[..<9]) + good + good + good)
         #expect(items.count >= 2)
     }
 

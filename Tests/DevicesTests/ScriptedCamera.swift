@@ -64,8 +64,9 @@ final class ScriptedCamera: V4L2Port {
         }
     }
 
-    func bytes(of buffer: V4L2Filled, limit: Int) -> [UInt8] {
-        [UInt8](repeating: UInt8(truncatingIfNeeded: buffer.sequence), count: min(buffer.bytesUsed, limit))
+    func bytes(of buffer: V4L2Filled, limit: Int) -> FrameBytes {
+        FrameBytes(
+            [UInt8](repeating: UInt8(truncatingIfNeeded: buffer.sequence), count: min(buffer.bytesUsed, limit)))
     }
 
     func streamOn() throws(Errno) {

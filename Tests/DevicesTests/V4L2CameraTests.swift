@@ -47,7 +47,7 @@ internal import Timing
         #expect(
             content.samples.map { sample in
                 guard case .frame(let bytes, let isKey) = sample.payload else { return false }
-                return isKey && bytes == [UInt8](repeating: UInt8(sample.sequence ?? 0), count: 512)
+                return isKey && bytes.array == [UInt8](repeating: UInt8(sample.sequence ?? 0), count: 512)
             } == [true, true, true, true])
         let losses = content.events.compactMap { event -> Int64? in
             if case .lost(let count, _) = event { count } else { nil }

@@ -223,7 +223,7 @@ internal import Timing
             ([0xFF, 0xD8], .mjpeg, true),
         ] as [([UInt8], VideoFormat.Encoding, Bool)])
     func `A key frame is told from its bytes`(bytes: [UInt8], encoding: VideoFormat.Encoding, isKey: Bool) {
-        #expect(AccessUnit.isKey(bytes, encoding) == isKey)
+        #expect(AccessUnit.isKey(FrameBytes(bytes), encoding) == isKey)
     }
 
     // MARK: Which camera

@@ -1,5 +1,15 @@
+internal import Episode
 internal import Foundation
+internal import Platform
 internal import Testing
+internal import Timing
+
+extension VideoFileWriter {
+    @discardableResult
+    func append(_ bytes: [UInt8], capture: Timestamp<HostTime>, isKey: Bool) throws -> Bool {
+        try append(FrameBytes(bytes), capture: capture, isKey: isKey)
+    }
+}
 
 /// Another program's view of our files.
 enum MediaTools {
@@ -85,7 +95,9 @@ enum TestPicture {
     /// Encoded frames made by the ffmpeg program: (bytes, isKey).
     ///
     /// Access units of H.264 are cut at their delimiters, JPEG pictures at their markers.
-    static func encoded(_ codec: String, frames: Int, in folder: String) throws -> [[UInt8]] {
+    static func encoded(
+        _ codec: String, frames: Int, in folder: String, size: String = "320x240"
+    ) throws -> [[UInt8]] {
         let path = "\(folder)/source.\(codec)"
         let encoder =
             codec == "mjpeg"
@@ -95,7 +107,7 @@ enum TestPicture {
                 : ["-c:v", "libx264", "-bf", "0", "-g", "10", "-x264-params", "aud=1:repeat-headers=1", "-f", "h264"]
         let result = try MediaTools.run(
             "ffmpeg",
-            ["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=s=320x240:r=30", "-frames:v", String(frames)]
+            ["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=s=\(size):r=30", "-frames:v", String(frames)]
                 + encoder + [path])
         guard result.status == 0 else { throw MediaTools.Failed(text: result.errors) }
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))

@@ -1,4 +1,5 @@
 internal import Platform
+internal import TestSupport
 internal import Testing
 
 @testable internal import Episode

@@ -23,6 +23,14 @@ internal import Timing
         return figures
     }
 
+    private static func pair(_ first: String, _ second: String, _ opinion: SoundWitness.Pair.Opinion)
+        -> SoundWitness.Pair
+    {
+        SoundWitness.Pair(
+            first: first, second: second, opinion: opinion, network: .zero, networkBound: .microseconds(50),
+            isOneWay: false, text: "\(first) and \(second): the figures")
+    }
+
     struct Case: Sendable, CustomStringConvertible {
         let description: String
         let color: VerdictColor
@@ -94,9 +102,21 @@ internal import Timing
             $0.hosts[0].startChirpHeard = false
             $0.chirp = .off
         },
-        Case("chirps agree", .green, "") { $0.hosts[0].chirpDisagreement = (.microseconds(-100), .microseconds(80)) },
-        Case("chirps disagree", .red, "disagree by 200 µs") {
-            $0.hosts[0].chirpDisagreement = (.microseconds(-200), .microseconds(100))
+        Case("a deaf microphone", .amber, "start chirp isn't in its sound: nothing over 8000 Hz") {
+            $0.hosts[0].startChirpHeard = false
+            $0.hosts[0].hearingProblem = "nothing over 8000 Hz"
+        },
+        Case("clocks agree", .green, "") { $0.witness = SoundWitness(pairs: [pair("bench", "desk", .agree)]) },
+        Case("sound says too little", .green, "") {
+            $0.witness = SoundWitness(pairs: [pair("bench", "desk", .cannotSay)])
+        },
+        Case("clocks disagree", .red, "hosts bench and desk: the figures") {
+            $0.witness = SoundWitness(pairs: [pair("bench", "desk", .disagree)])
+        },
+        Case("one clock against two", .red, "host desk: it is the one that sound contradicts") {
+            $0.witness = SoundWitness(pairs: [
+                pair("bench", "desk", .disagree), pair("bench", "ego", .agree), pair("desk", "ego", .disagree),
+            ])
         },
         Case("missing, strict", .red, "host bench is missing") { $0.hosts[0].missing = "no answer" },
         Case("missing, warn", .amber, "host bench is missing") {

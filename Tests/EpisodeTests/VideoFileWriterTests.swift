@@ -42,6 +42,25 @@ internal import Timing
         #expect(Int64((try Files.read(path)).count) == writer.bytesWritten)
     }
 
+    /// A machine without a graphics device encodes by its processor, and says so; with one, all frames come out too.
+    @Test(arguments: [VideoFormat.Encoding.yuyv, .nv12, .yuv420p])
+    func graphicsOrNot(encoding: VideoFormat.Encoding) throws {
+        let path = "\(folder.path)/graphics.mp4"
+        let writer = try VideoFileWriter(
+            path: path, format: VideoFormat(encoding: encoding, width: 320, height: 240), nominalRate: 30,
+            encoding: .init(engine: .vaapi))
+        for number in 0..<40 {
+            let bytes = [UInt8](repeating: UInt8(60 + number), count: 320 * 240 * 2)
+            try writer.append(bytes, capture: Timestamp(nanoseconds: Int64(number) * 33_333_333), isKey: false)
+        }
+        try writer.finish()
+        #expect(try MediaTools.decodedFrames(path).count == 40)
+        if !Files.exists("/dev/dri") {
+            #expect(
+                writer.notes.first?.hasSuffix("graphics.mp4: this machine has no graphics device for VA-API") == true)
+        }
+    }
+
     /// The picture in the file is the picture that was given: a bright left and a dark right half stay so.
     @Test func theContentIsTheRightOne() throws {
         let path = "\(folder.path)/halves.mp4"

@@ -8,7 +8,7 @@ internal import Timing
 /// The real programs on one machine, found by their addresses: no multicast, no avahi-daemon.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct LoopbackRigTests {
     /// A coordinator and emulated hosts, each with a home of its own.
-    private final class Rig {
+    final class Rig {
         let folder: TemporaryFolder
         var agents: [Program] = []
         var addresses: [(host: String, port: String)] = []
@@ -26,17 +26,22 @@ internal import Timing
             try Program("downbeat", words, home: home, scratch: path)
         }
 
-        func addHost(_ host: String, folder: String, joins: Bool = true) async throws {
+        static let standardStreams = """
+            { id: "cam", kind: "emulated-camera", width: 320, height: 240, rate: 30 },
+            { id: "imu", kind: "emulated-imu", rate: 100 },
+            { id: "host_audio", kind: "emulated-microphone" }
+            """
+
+        func addHost(
+            _ host: String, folder: String, joins: Bool = true, streams: String = Rig.standardStreams
+        ) async throws {
             let home = "\(path)/\(folder)"
             try Files.makeFolder(home)
             try AtomicFile.write(
                 """
                 { host_id: "\(host)", listen: { address: "127.0.0.1" }, speaker: { kind: "emulated" },
                   air: { folder: "\(path)/air", position: [\(agents.count), 0, 1], noise: 0.001 },
-                  streams: [
-                    { id: "cam", kind: "emulated-camera", width: 320, height: 240, rate: 30 },
-                    { id: "imu", kind: "emulated-imu", rate: 100 },
-                    { id: "host_audio", kind: "emulated-microphone" } ] }
+                  streams: [ \(streams) ] }
                 """, to: "\(home)/agent.json5")
             if joins {
                 let token = try await downbeat("invite", "--json")

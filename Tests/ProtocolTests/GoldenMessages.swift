@@ -23,7 +23,8 @@ enum GoldenMessages {
     static let plan = TakePlan(
         take: take, session: SessionID(unchecked: "Küche 7"), episode: episode, task: "pick / place",
         participant: "p01", role: .follower, leader: HostID(unchecked: "left-pc"), chirp: .ultrasonic,
-        policy: .strict, reserveBytes: 2_147_483_648, startTimeout: .seconds(45), armTimeout: .seconds(30))
+        playsTurn: true, policy: .strict, reserveBytes: 2_147_483_648, startTimeout: .seconds(45),
+        armTimeout: .seconds(30))
     static let commit = Commit(
         take: take, start: Timestamp(nanoseconds: 3_600_000_000_001), bound: .nanoseconds(12345),
         limit: Timestamp(nanoseconds: 7_200_000_000_000))

@@ -1,3 +1,4 @@
+internal import Alignment
 internal import Foundation
 internal import Platform
 internal import Protocol
@@ -137,10 +138,9 @@ internal import Testing
         let entered = DispatchSemaphore(value: 0)
         let leave = DispatchSemaphore(value: 0)
 
-        func align(_ input: AlignmentInput) -> AlignmentAttempt {
+        func place(_ input: AlignmentInput, _ draft: inout AlignmentDraft) {
             entered.signal()
             leave.wait()
-            return .impossible("the gate")
         }
     }
 
@@ -172,7 +172,7 @@ internal import Testing
     @Test("A server that is stopped in the middle of a job leaves it for the next one, on the same store")
     func stopInTheMiddle() async throws {
         let gate = Gate()
-        let first = try ServerFixture(aligner: Aligner(methods: [gate, SingleHostAlignment()]))
+        let first = try ServerFixture(aligner: Aligner(methods: [gate, SingleClockAlignment()]))
         try first.rows("a.jsonl", [0, 10, 20])
         try first.rows("b.jsonl", [1, 11, 21])
         let answer = try first.upload([

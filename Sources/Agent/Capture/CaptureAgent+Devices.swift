@@ -68,7 +68,9 @@ extension CaptureAgent {
             take: plan.take, streams: slots.map(\.outcome), freeBytes: freeBytes,
             bytesPerSecond: slots.filter { $0.error == nil }.reduce(0) {
                 $0 + ($1.description.map(StreamCost.estimate) ?? 0)
-            }, canPlayChirps: speakerRate != nil || (plan.role == .follower && configuration.speaker != nil))
+            },
+            canPlayChirps: speakerRate != nil
+                || (plan.role == .follower && plan.playsTurn != true && configuration.speaker != nil))
     }
 
     private func checkDisk(_ plan: TakePlan) throws {
@@ -112,7 +114,9 @@ extension CaptureAgent {
                 slot.stage = error == nil ? .running : .closed
                 slot.description = description ?? slot.description
                 slot.meter = RateMeter()
-                slot.stall = StallWatch(rate: slot.description?.nominalRate, start: HostClock.now)
+                // A camera that records by itself delivers nothing to wait for.
+                slot.stall =
+                    slot.camera == nil ? StallWatch(rate: slot.description?.nominalRate, start: HostClock.now) : nil
             }
         }
     }
@@ -169,7 +173,8 @@ extension CaptureAgent {
     }
 
     private func openSpeaker(_ plan: TakePlan, limit: Interval) async {
-        let isNeeded = plan.role == .leader && (plan.chirp != .off || (plan.countdown ?? 0) > 0)
+        let plays = plan.chirp != .off && (plan.role == .leader || plan.playsTurn == true)
+        let isNeeded = plays || (plan.role == .leader && (plan.countdown ?? 0) > 0)
         guard let speaker = configuration.speaker, isNeeded, speakerRate == nil else { return }
         do {
             speakerRate = try await Patience.within(
@@ -233,6 +238,7 @@ extension CaptureAgent {
     }
 
     private func undo(_ plan: TakePlan, hasFolder: Bool) async {
+        for slot in slots { await abandonClip(slot) }
         await stopDelivery()
         for slot in slots {
             await slot.recorder.discard()

@@ -1,4 +1,5 @@
 package import Devices
+package import Episode
 internal import Platform
 package import Protocol
 
@@ -22,6 +23,10 @@ package struct AgentConfiguration: Sendable {
     /// Nil: this host plays no chirps.
     package var speaker: (any ChirpSpeaker)?
     package var air: AirPlace?
+    /// Whose sound is heard in which video.
+    package var sound = SoundChoice()
+    /// How pictures are encoded that a camera hasn't compressed.
+    package var encoding = VideoFileWriter.Encoding()
     /// Free bytes that are never used up, whatever the coordinator's own reserve is.
     package var reserveBytes: Int64 = Self.standardReserve
 
@@ -59,6 +64,13 @@ package struct AgentConfiguration: Sendable {
             self.speaker = try SpeakerKind.speaker(from: &speaker, in: surroundings)
         }
         devices = try Self.devices(&reader, in: surroundings)
+        sound = try SoundChoice(from: &reader, streams: devices.map(\.stream))
+        if var encoder = try reader.object("encoder") {
+            encoding.engine = try encoder.word("engine", default: .software)
+            encoding.quality = Int(try encoder.integer("quality", default: 21, in: 0...51))
+            encoding.threads = Int(try encoder.integer("threads", default: 0, in: 0...64))
+            try encoder.finish()
+        }
         try reader.finish()
     }
 

@@ -17,6 +17,8 @@ package final class SampleRing: SampleSink {
         package var idleBytes = 64 << 20
         /// What may wait for the writer in a take.
         package var takeBytes = 256 << 20
+        /// The same for a stream that delivers so much that the above isn't the span: 4K without compression.
+        package var mostBytes = 2 << 30
         /// Entries, always.
         package var count = 1 << 16
 
@@ -34,6 +36,9 @@ package final class SampleRing: SampleSink {
         package var count: Int64
         package var from: Timestamp<HostTime>
         package var last: Timestamp<HostTime>
+        /// By the driver's or the device's counter, where it has one.
+        package var firstSequence: Int64?
+        package var lastSequence: Int64?
     }
 
     /// What has come in since the device was started.
@@ -45,6 +50,8 @@ package final class SampleRing: SampleSink {
     }
 
     private struct State {
+        /// Set in a take.
+        var takeBytes = 0
         var entries: [Entry?] = []
         var head = 0
         var bytes = 0
@@ -100,8 +107,15 @@ package final class SampleRing: SampleSink {
     // MARK: The writer's side
 
     /// From now on the writer drains: `wake` is called, from any thread, when something waits.
-    package func beginTake(at start: Timestamp<HostTime>, wake: @escaping @Sendable () -> Void) {
+    ///
+    /// `bytesPerSecond` is what the stream is known to deliver; the ring holds the span of it and a quarter more, when
+    /// that is more than the limit for all streams.
+    package func beginTake(
+        at start: Timestamp<HostTime>, bytesPerSecond: Double = 0, wake: @escaping @Sendable () -> Void
+    ) {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            let wanted = min(max(bytesPerSecond, 0) * limits.span.seconds * 1.25, Double(limits.mostBytes))
+            state.takeBytes = max(limits.takeBytes, Int(wanted))
             state.start = start
             state.overflow = nil
             state.wake = wake
@@ -146,7 +160,7 @@ package final class SampleRing: SampleSink {
     // MARK: Inside the lock
 
     private func trim(_ state: inout State, newest: Timestamp<HostTime>?) {
-        let limit = state.start == nil ? limits.idleBytes : limits.takeBytes
+        let limit = state.start == nil ? limits.idleBytes : state.takeBytes
         while state.bytes > limit || state.entries.count - state.head > limits.count { Self.evict(&state) }
         guard state.start == nil, let newest else { return }
         while let first = Self.first(state), case .sample(let sample) = first, newest - sample.capture > limits.span {
@@ -158,9 +172,12 @@ package final class SampleRing: SampleSink {
         guard case .sample(let sample) = removeFirst(&state), let start = state.start, sample.capture >= start else {
             return
         }
-        var overflow = state.overflow ?? Overflow(count: 0, from: sample.capture, last: sample.capture)
+        var overflow =
+            state.overflow
+            ?? Overflow(count: 0, from: sample.capture, last: sample.capture, firstSequence: sample.sequence)
         overflow.count += weight(sample)
         overflow.last = max(overflow.last, sample.capture)
+        overflow.lastSequence = sample.sequence
         state.overflow = overflow
     }
 
@@ -200,7 +217,8 @@ package final class SampleRing: SampleSink {
     private static func size(_ entry: Entry) -> Int {
         guard case .sample(let sample) = entry else { return 128 }
         switch sample.payload {
-        case .frame(let bytes, _), .audio(let bytes, _): return bytes.count + 128
+        case .frame(let bytes, _): return bytes.count + 128
+        case .audio(let bytes, _): return bytes.count + 128
         case .values(let values): return values.count * 8 + 128
         }
     }

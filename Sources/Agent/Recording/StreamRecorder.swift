@@ -41,6 +41,7 @@ package actor StreamRecorder {
     private nonisolated let loop: EventLoop
     private nonisolated let shared = Mutex(Figures())
     private nonisolated let notify: @Sendable (Notice) -> Void
+    private nonisolated let makeWriter: @Sendable (StreamDescription, WriterPlace) throws -> any StreamWriter
 
     private var description: StreamDescription?
     private var writer: (any StreamWriter)?
@@ -62,8 +63,18 @@ package actor StreamRecorder {
         _ stream: StreamID, limits: SampleRing.Limits = SampleRing.Limits(),
         notify: @escaping @Sendable (Notice) -> Void
     ) {
+        self.init(stream, limits: limits, writers: { try StreamWriters.writer($0, $1) }, notify: notify)
+    }
+
+    /// With files of one's own: a disk that a test makes slow.
+    init(
+        _ stream: StreamID, limits: SampleRing.Limits,
+        writers: @escaping @Sendable (StreamDescription, WriterPlace) throws -> any StreamWriter,
+        notify: @escaping @Sendable (Notice) -> Void
+    ) {
         self.stream = stream
         self.notify = notify
+        makeWriter = writers
         ring = SampleRing(limits: limits)
         loop = EventLoop(name: "w-\(stream)")
     }
@@ -75,16 +86,16 @@ package actor StreamRecorder {
 
     /// Makes the files and lets the gate open at `start`.
     package func prepare(
-        _ description: StreamDescription, folder: String, clockDomain: String, start: Timestamp<HostTime>,
-        stop: Timestamp<HostTime>
+        _ description: StreamDescription, _ place: WriterPlace, start: Timestamp<HostTime>, stop: Timestamp<HostTime>
     ) throws {
         shared.withLock { $0 = Figures() }
         self.description = description
         (deviceFailed, refused, lastKept) = (false, 0, nil)
         entry = ManifestStream(description)
         gate = StampGate(start: start, stop: stop, audio: description.audio)
-        writer = try StreamWriters.writer(description, folder: folder, clockDomain: clockDomain)
-        ring.beginTake(at: start) { [weak self] in self?.drainSoon() }
+        writer = try makeWriter(description, place)
+        ring.beginTake(at: start, bytesPerSecond: StreamCost.delivered(description)) { [weak self] in self?.drainSoon()
+        }
         scheduleSync()
     }
 
@@ -104,11 +115,14 @@ package actor StreamRecorder {
         }
     }
 
-    /// Writes what is left, closes the files, and says what is in them.
+    /// Writes what is left; call it after the device has stopped.
+    func settle() { while drain() {} }
+
+    /// Closes the files, and says what is in them.
     ///
-    /// Call it after the device has stopped.
+    /// The microphone must have settled before the video is finished that it is heard in.
     package func finish() -> ManifestStream? {
-        while drain() {}
+        settle()
         ring.endTake()
         cancelSync()
         wakeWaiter()
@@ -163,7 +177,8 @@ package actor StreamRecorder {
     private func take(_ sample: Sample) {
         guard let verdict = gate?.judge(sample) else { return }
         switch verdict {
-        case .before, .after: return
+        case .before: writer?.passed(sample)
+        case .after: return
         case .inside(let sample), .cut(let sample): write(sample)
         }
     }
@@ -249,11 +264,18 @@ package actor StreamRecorder {
 
     private func overflowed(_ lost: SampleRing.Overflow) {
         guard let gate, lost.from < gate.stop else { return }
-        lose(lost.count, from: lost.from, to: lost.last, why: "the disk is too slow: \(lost.count) samples had to go")
+        lose(
+            lost.count, from: lost.from, to: lost.last, why: "the disk is too slow: \(lost.count) samples had to go",
+            first: lost.firstSequence, last: lost.lastSequence)
     }
 
-    private func lose(_ count: Int64, from: Timestamp<HostTime>, to: Timestamp<HostTime>, why: String) {
-        entry?.add(ManifestStream.Gap(from: from, to: to, cause: why))
+    private func lose(
+        _ count: Int64, from: Timestamp<HostTime>, to: Timestamp<HostTime>, why: String, first: Int64? = nil,
+        last: Int64? = nil
+    ) {
+        entry?.add(
+            ManifestStream.Gap(
+                from: from, to: to, cause: why, count: count, firstSequence: first, lastSequence: last))
         writer?.interrupted()
         drop(count, why: why)
     }
@@ -294,6 +316,12 @@ package actor StreamRecorder {
         entry.bytes = figures.bytes
         (entry.first, entry.last) = (figures.first, figures.last)
         entry.adjustedStamps = writer?.adjustedStamps
+        entry.sound = writer?.sound
+        if entry.sound != nil { entry.capabilities.providesAudioTrack = true }
+        for note in writer?.notes ?? [] {
+            entry.errors.append(note)
+            notify(.note(note))
+        }
         if let first = figures.first, let last = figures.last, last > first {
             entry.rate = Double(figures.samples - 1) / (last - first).seconds
         }

@@ -10,6 +10,10 @@ final class StreamSlot {
     enum Stage { case closed, opening, open, running }
 
     let device: any CaptureDevice
+    /// The same device, when it records by itself.
+    let camera: (any ClipCamera)?
+    /// Begins its clip; what is known of it at the start, nil when it didn't begin.
+    var clipTask: Task<PendingClip?, Never>?
     let recorder: StreamRecorder
     var stage = Stage.closed
     var description: StreamDescription?
@@ -28,6 +32,7 @@ final class StreamSlot {
 
     init(_ device: any CaptureDevice, recorder: StreamRecorder) {
         self.device = device
+        camera = device as? any ClipCamera
         self.recorder = recorder
     }
 
@@ -42,6 +47,7 @@ final class StreamSlot {
     /// Before a take.
     func clear() {
         error = nil
+        clipTask = nil
         (isInTake, hasFirstSample, hasStopped) = (false, false, false)
     }
 
@@ -80,6 +86,18 @@ final class StreamSlot {
 
 /// What a stream is expected to write, for the free space that a take needs.
 enum StreamCost {
+    /// Bytes a second that a device hands over, where that is known: 0 for what it compresses.
+    static func delivered(_ stream: StreamDescription) -> Double {
+        let rate = min(max(stream.nominalRate ?? 0, 0), 1e7)
+        if let audio = stream.audio { return rate * Double(audio.bytesPerFrame) }
+        guard let video = stream.video else { return 0 }
+        switch video.encoding {
+        case .yuyv: return rate * Double(max(video.bytesPerLine, 2 * video.width)) * Double(video.height)
+        case .nv12, .yuv420p: return rate * Double(max(video.bytesPerLine, video.width)) * Double(video.height) * 1.5
+        case .mjpeg, .h264, .hevc: return 0
+        }
+    }
+
     /// Bytes a second.
     static func estimate(_ stream: StreamDescription) -> Int64 {
         let rate = min(max(stream.nominalRate ?? 100, 0), 1e7)

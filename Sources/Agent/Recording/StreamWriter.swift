@@ -1,7 +1,8 @@
 internal import Devices
-internal import Episode
+package import Episode
+internal import Platform
 internal import Protocol
-internal import Timing
+package import Timing
 
 /// The files of one stream in one take; used by the stream's writer thread alone.
 protocol StreamWriter: AnyObject {
@@ -10,6 +11,9 @@ protocol StreamWriter: AnyObject {
     /// - Returns: how many samples are in the file now that weren't before (audio: sample frames); 0 for one that can't
     ///   be in it.
     func append(_ sample: Sample) throws -> Int64
+
+    /// A sample came before T0: it is not written, and may tell something of its clock.
+    func passed(_ sample: Sample)
 
     /// Samples were lost before the next one.
     func interrupted()
@@ -23,27 +27,53 @@ protocol StreamWriter: AnyObject {
     var lastRefusal: String? { get }
     /// Frames whose stamp in the container had to be moved.
     var adjustedStamps: Int64? { get }
+    /// The sound that is in the file beside its own samples.
+    var sound: SoundRecord? { get }
+    /// What the operator should know of the files; whole after `finish`.
+    var notes: [String] { get }
 }
 
 extension StreamWriter {
+    func passed(_ sample: Sample) {}
     func interrupted() {}
     var lastRefusal: String? { nil }
     var adjustedStamps: Int64? { nil }
+    var sound: SoundRecord? { nil }
+    var notes: [String] { [] }
+}
+
+/// Where the files of a take go, and what they have to do with each other.
+package struct WriterPlace: Sendable {
+    package var folder: String
+    package var clockDomain: String
+    /// How long the take may become.
+    package var longest: Interval
+    /// For a video what is to be heard in it, for a microphone where else its sound goes.
+    package var sound: SoundFeed?
+    /// How pictures are encoded that a camera hasn't compressed.
+    package var encoding = VideoFileWriter.Encoding()
+
+    package init(folder: String, clockDomain: String, longest: Interval = .seconds(600), sound: SoundFeed? = nil) {
+        self.folder = folder
+        self.clockDomain = clockDomain
+        self.longest = longest
+        self.sound = sound
+    }
 }
 
 enum StreamWriters {
     /// Makes the files of a stream in a folder.
-    static func writer(_ stream: StreamDescription, folder: String, clockDomain: String) throws -> any StreamWriter {
+    static func writer(_ stream: StreamDescription, _ place: WriterPlace) throws -> any StreamWriter {
         switch stream.kind {
         case .video:
             guard let format = stream.video else { throw missing(stream, "a picture format") }
-            return try VideoStreamWriter(stream, format, folder: folder, clockDomain: clockDomain)
+            return try VideoStreamWriter(stream, format, place)
         case .audio:
             guard let format = stream.audio else { throw missing(stream, "a sound format") }
-            return try AudioStreamWriter(stream, format, folder: folder, clockDomain: clockDomain)
+            return try AudioStreamWriter(stream, format, place)
         case .sensor:
             guard let format = stream.sensor else { throw missing(stream, "channels") }
-            return try SensorStreamWriter(stream, format, folder: folder, clockDomain: clockDomain)
+            return try SensorStreamWriter(stream, format, place)
         }
     }
 
@@ -57,13 +87,14 @@ final class VideoStreamWriter: StreamWriter {
     private let video: VideoFileWriter
     private let stamps: TimestampLog
 
-    init(_ stream: StreamDescription, _ format: VideoFormat, folder: String, clockDomain: String) throws {
+    init(_ stream: StreamDescription, _ format: VideoFormat, _ place: WriterPlace) throws {
         let stamps = try TimestampLog(
-            path: "\(folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: clockDomain)
+            path: "\(place.folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: place.clockDomain)
         self.stamps = stamps
         // No frame is ever on the disk without its stamp.
         video = try VideoFileWriter(
-            path: "\(folder)/\(EpisodeLayout.video(stream.id))", format: format, nominalRate: stream.nominalRate ?? 30,
+            path: "\(place.folder)/\(EpisodeLayout.video(stream.id))", format: format,
+            nominalRate: stream.nominalRate ?? 30, encoding: place.encoding, longest: place.longest, sound: place.sound,
             beforeFragment: { try stamps.flush() })
     }
 
@@ -76,7 +107,10 @@ final class VideoStreamWriter: StreamWriter {
         return 1
     }
 
-    func sync() throws { try stamps.sync() }
+    func sync() throws {
+        try stamps.sync()
+        try video.sync()
+    }
 
     func finish() throws {
         // Both are closed, whatever the first one says.
@@ -88,6 +122,8 @@ final class VideoStreamWriter: StreamWriter {
     var bytesWritten: Int64 { video.bytesWritten + stamps.bytesWritten }
     var lastRefusal: String? { video.lastRefusal }
     var adjustedStamps: Int64? { video.adjustedStamps }
+    var sound: SoundRecord? { video.soundRecord }
+    var notes: [String] { video.notes }
 }
 
 /// `<id>.wav`, and `<id>.timestamps.jsonl` with a row every 100 ms and after each gap.
@@ -96,20 +132,24 @@ final class AudioStreamWriter: StreamWriter {
     private let wav: WAVWriter
     private let stamps: TimestampLog
     private let format: AudioFormat
+    private let feed: SoundFeed?
     private var lastRow: Timestamp<HostTime>?
     private var isFilling = false
     private var level = AudioLevel()
 
-    init(_ stream: StreamDescription, _ format: AudioFormat, folder: String, clockDomain: String) throws {
+    init(_ stream: StreamDescription, _ format: AudioFormat, _ place: WriterPlace) throws {
         self.format = format
-        stamps = try TimestampLog(path: "\(folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: clockDomain)
-        wav = try WAVWriter(path: "\(folder)/\(EpisodeLayout.audio(stream.id))", format: format)
+        feed = place.sound
+        stamps = try TimestampLog(
+            path: "\(place.folder)/\(EpisodeLayout.timestamps(stream.id))", clockDomain: place.clockDomain)
+        wav = try WAVWriter(path: "\(place.folder)/\(EpisodeLayout.audio(stream.id))", format: format)
     }
 
     func append(_ sample: Sample) throws -> Int64 {
         guard case .audio(let bytes, let frames) = sample.payload, frames > 0 else { return 0 }
         let before = wav.frames
         try wav.append(bytes)
+        feed?.push(bytes, frames: frames, capture: sample.capture)
         level.add(bytes, format.encoding)
         // Silence that stands for a gap begins and ends with a row.
         if sample.isFilling != isFilling { lastRow = nil }
@@ -125,7 +165,15 @@ final class AudioStreamWriter: StreamWriter {
         return wav.frames - before
     }
 
-    func interrupted() { lastRow = nil }
+    func passed(_ sample: Sample) {
+        guard case .audio(_, let frames) = sample.payload else { return }
+        feed?.observe(frames: frames, capture: sample.capture)
+    }
+
+    func interrupted() {
+        lastRow = nil
+        feed?.interrupt()
+    }
 
     func sync() throws {
         try wav.sync()
@@ -149,9 +197,9 @@ final class SensorStreamWriter: StreamWriter {
     private let log: SensorLog
     private(set) var lastRefusal: String?
 
-    init(_ stream: StreamDescription, _ format: SensorFormat, folder: String, clockDomain: String) throws {
+    init(_ stream: StreamDescription, _ format: SensorFormat, _ place: WriterPlace) throws {
         log = try SensorLog(
-            path: "\(folder)/\(EpisodeLayout.sensor(stream.id))", clockDomain: clockDomain,
+            path: "\(place.folder)/\(EpisodeLayout.sensor(stream.id))", clockDomain: place.clockDomain,
             channels: format.channels.map(\.name))
     }
 

@@ -69,6 +69,7 @@ actor EpisodeScribe {
     func note(_ report: ChirpReport, spec: ChirpSpec?) throws {
         guard let folder, var point else { return }
         point.note(report, spec: spec)
+        manifest?.chirps = (manifest?.chirps ?? []) + [report]
         self.point = point
         try point.write(to: "\(folder)/\(EpisodeLayout.syncPoint)")
         let when = report.emitted.map { "at \($0.nanoseconds)" } ?? "not at all"

@@ -2,6 +2,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avutil.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 #include <libswscale/swscale.h>
@@ -31,10 +32,31 @@ static inline void cav_send_log_to(cav_log_sink sink) {
     av_log_set_callback(cav_log_line);
 }
 
-// swscale takes arrays of four pointers; here is the one case that is used: a packed picture in, planes out.
+// What an encoder on a graphics processor takes: NV12 of a size, in surfaces of the device. NULL when there can be none.
+static inline AVBufferRef *cav_surfaces(AVBufferRef *device, enum AVPixelFormat kind, int width, int height) {
+    AVBufferRef *surfaces = av_hwframe_ctx_alloc(device);
+    if (!surfaces) return NULL;
+    AVHWFramesContext *frames = (AVHWFramesContext *)surfaces->data;
+    frames->format = kind;
+    frames->sw_format = AV_PIX_FMT_NV12;
+    frames->width = width;
+    frames->height = height;
+    frames->initial_pool_size = 8;
+    if (av_hwframe_ctx_init(surfaces) < 0) av_buffer_unref(&surfaces);
+    return surfaces;
+}
+
+// swscale takes arrays of four pointers; here are the two cases that are used: a packed picture in, or three planes.
 static inline int cav_scale_packed(struct SwsContext *context, const uint8_t *bytes, int stride, int height,
                                    AVFrame *frame) {
     const uint8_t *const planes[4] = {bytes, NULL, NULL, NULL};
     const int strides[4] = {stride, 0, 0, 0};
+    return sws_scale(context, planes, strides, 0, height, frame->data, frame->linesize);
+}
+
+static inline int cav_scale_planes(struct SwsContext *context, const uint8_t *luma, const uint8_t *blue,
+                                   const uint8_t *red, int stride, int chroma_stride, int height, AVFrame *frame) {
+    const uint8_t *const planes[4] = {luma, blue, red, NULL};
+    const int strides[4] = {stride, chroma_stride, chroma_stride, 0};
     return sws_scale(context, planes, strides, 0, height, frame->data, frame->linesize);
 }

@@ -20,6 +20,7 @@ struct Subcommand: Sendable {
         Subcommand(name: "ingest", syntax: IngestCommand.syntax, run: IngestCommand.run),
         Subcommand(name: "verify", syntax: VerifyCommand.syntax, run: VerifyCommand.run),
         Subcommand(name: "merge", syntax: MergeCommand.syntax, run: MergeCommand.run),
+        Subcommand(name: "align", syntax: AlignCommand.syntax, run: AlignCommand.run),
         Subcommand(name: "upload", syntax: UploadCommand.syntax) { parsed, _ in await UploadCommand.run(parsed) },
         Subcommand(name: "syncserver", syntax: SyncServerCommand.syntax) { parsed, _ in
             await SyncServerCommand.run(parsed)

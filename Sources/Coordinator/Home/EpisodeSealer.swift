@@ -1,3 +1,4 @@
+internal import Alignment
 package import Episode
 internal import Platform
 internal import Protocol
@@ -40,7 +41,10 @@ package struct EpisodeSealer: Sendable {
                 try ClockExchangeLog.read(measured), start: record.start, stop: record.stop)
             try AtomicFile.write(try rows.flatMap { try JSONText.encode($0) + [0x0A] }, to: clock)
         }
-        let sealed = try EpisodeSealer.seal(folder, plan(), primary: record.settings.primary) { figures in
+        let sealed = try EpisodeSealer.seal(
+            folder, plan(), primary: record.settings.primary, spec: record.settings.startSpec,
+            speakerDistances: record.settings.speakerDistances ?? [:]
+        ) { figures in
             figures.policy = record.settings.policy
             figures.chirp = record.settings.chirp
             for index in figures.hosts.indices {
@@ -53,7 +57,8 @@ package struct EpisodeSealer: Sendable {
     }
 
     private static func seal(
-        _ folder: String, _ plan: MergePlan, primary: String?, _ complete: (inout VerdictFigures) -> Void
+        _ folder: String, _ plan: MergePlan, primary: String?, spec: ChirpSpec?,
+        speakerDistances: [HostID: Double], _ complete: (inout VerdictFigures) -> Void
     ) throws -> SealResult {
         // What is being made anew isn't sealed meanwhile.
         try Files.remove("\(folder)/verdict.json")
@@ -62,12 +67,22 @@ package struct EpisodeSealer: Sendable {
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
         complete(&figures)
+        figures.add(
+            try TakeWitness(
+                records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
+                speakerDistances: speakerDistances
+            ).testify())
         let verdict = VerdictRules().judge(figures)
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
         try verdict.write(to: "\(folder)/verdict.json")
         try markSealed(folder)
         return SealResult(
             verdict: verdict, hasRequest: result.request != nil, bytes: report.bytes, files: report.files)
+    }
+
+    /// The start chirp that the hosts say was played.
+    private static func spec(_ records: [EpisodeRecord]) -> ChirpSpec? {
+        records.flatMap(\.chirps).first { $0.moment == .start && $0.emitted != nil }?.spec
     }
 
     /// Makes the configured stream the primary one, if it is in the request.
@@ -136,7 +151,7 @@ package struct EpisodeSealer: Sendable {
             plan.participant = old.participant
             plan.leader = old.leader.flatMap { HostID(rawValue: $0) }
         }
-        return try seal(folder, plan, primary: nil) { _ in }
+        return try seal(folder, plan, primary: nil, spec: nil, speakerDistances: [:]) { _ in }
     }
 
     /// The last write: where it is, all the rest is whole and on the disk.

@@ -19,6 +19,7 @@ package struct RecordOptions: Sendable {
             CommandOption("hosts", value: "A,B", help: "only these hosts"),
             CommandOption("leader", value: "HOST", help: "the host that plays the chirps"),
             CommandOption("chirp", value: "PRESET", help: "ultrasonic, audible, custom (of rig.json5) or off"),
+            CommandOption("one-way", help: "only the leader plays; the others don't answer in turn"),
             CommandOption("countdown", value: "SECONDS", help: "count down before the start"),
             CommandOption("wait", value: "SECONDS", help: "how long hosts are waited for (5)"),
             CommandOption("no-ingest", help: "leave the files on the hosts; 'downbeat ingest' brings them later"),
@@ -34,6 +35,7 @@ package struct RecordOptions: Sendable {
     package var hosts: [HostID]?
     package var leader: HostID?
     package var chirp: ChirpPreset
+    package var playsTurns: Bool
     package var chirpSpec: ChirpSpec?
     package var checksSound: Bool
     package var countdown: Int
@@ -59,6 +61,7 @@ package struct RecordOptions: Sendable {
         session = try Self.session(parsed, rig, now)
         policy = try Self.word("policy", parsed) ?? rig.policy
         chirp = try Self.word("chirp", parsed) ?? rig.chirp
+        playsTurns = rig.playsTurns && !parsed.has("one-way")
         chirpSpec = rig.customChirp
         guard chirp != .custom || chirpSpec != nil else {
             throw Self.wrong("chirp", "custom", "ultrasonic, audible or off: rig.json5 has no 'custom_chirp'")
@@ -128,8 +131,10 @@ package struct RecordOptions: Sendable {
         var settings = TakeSettings(
             session: session, episode: EpisodeID(unchecked: "ep_\(UTC(now).compact)_\(suffix)"), task: task,
             participant: participant, hosts: hosts, leader: leader ?? firstReady, isLeaderFixed: leader != nil,
-            primary: rig.primary, chirp: chirp, chirpSpec: chirp == .custom ? chirpSpec : nil, policy: policy,
-            duration: duration, countdown: countdown,
+            primary: rig.primary, chirp: chirp, chirpSpec: chirp == .custom ? chirpSpec : nil, playsTurns: playsTurns,
+            speakerDistances: Dictionary(
+                rig.hosts.compactMap { host in host.speakerDistance.map { (host.host, $0) } },
+                uniquingKeysWith: { first, _ in first }), policy: policy, duration: duration, countdown: countdown,
             reserveBytes: rig.reserveBytes, ingests: ingests, timing: rig.timing)
         settings.checksSound = checksSound ? true : nil
         return settings

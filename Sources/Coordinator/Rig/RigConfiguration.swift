@@ -9,10 +9,13 @@ package struct RigConfiguration: Sendable, Hashable {
         package var host: HostID
         /// "address[:clockPort]", asked directly where multicast is blocked.
         package var address: String?
+        /// Metres between its speaker and its microphone.
+        package var speakerDistance: Double?
 
-        package init(host: HostID, address: String? = nil) {
+        package init(host: HostID, address: String? = nil, speakerDistance: Double? = nil) {
             self.host = host
             self.address = address
+            self.speakerDistance = speakerDistance
         }
     }
 
@@ -23,6 +26,8 @@ package struct RigConfiguration: Sendable, Hashable {
     package var leader: HostID?
     package var primary: String?
     package var chirp = ChirpPreset.ultrasonic
+    /// Whether all hosts with a speaker play in turn.
+    package var playsTurns = true
     /// The start chirp of the preset `custom`.
     package var customChirp: ChirpSpec?
     /// Whether the microphones are asked before each take if they hear the leader.
@@ -52,8 +57,11 @@ package struct RigConfiguration: Sendable, Hashable {
         for var entry in try top.objects("hosts") {
             let name = try entry.string("host", legal: HostID.rule, check: HostID.isLegal)
             let address = try entry.optionalString("address", legal: "an address, with or without ':port'")
+            let distance = try entry.number("speaker_distance_m", default: .nan, in: 0...5)
             try entry.finish()
-            hosts.append(Host(host: HostID(unchecked: name), address: address))
+            hosts.append(
+                Host(
+                    host: HostID(unchecked: name), address: address, speakerDistance: distance.isNaN ? nil : distance))
         }
         try refuseTwins(top)
         if var discovery = try top.object("discovery") {
@@ -82,6 +90,7 @@ package struct RigConfiguration: Sendable, Hashable {
         guard var take = try top.object("take") else { return }
         policy = try take.word("policy", default: policy)
         chirp = try take.word("chirp", default: chirp)
+        playsTurns = try take.bool("two_way", default: true)
         if var custom = try take.object("custom_chirp") { customChirp = try Self.chirp(&custom) }
         guard chirp != .custom || customChirp != nil else {
             throw take.invalid("custom_chirp", nil, legal: "the figures of the chirp, since 'chirp' is 'custom'")

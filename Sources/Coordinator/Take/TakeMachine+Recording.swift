@@ -50,9 +50,11 @@ extension TakeMachine {
         let at = max(now, record.start ?? now) + settings.timing.chirpLead
         record.startChirp = at
         actions.append(.chirp(settings.leader, .start, at: at))
+        planTurns(after: at)
     }
 
     mutating func chirped(_ host: HostID, _ report: ChirpReport) {
+        if report.moment == .turn { return turnPlayed(host, report) }
         guard report.take == settings.take, !record.chirps.contains(where: { $0.moment == report.moment }) else {
             return
         }
@@ -181,6 +183,8 @@ extension TakeMachine {
             // The two chirps never overlap.
             var at = now + lead
             if let first = record.startChirp { at = max(at, first + length + .milliseconds(200)) }
+            // A sync server must not take a turn for the stop chirp.
+            if let last = endTurns() { at = max(at, last + Self.turnDistance) }
             record.stopChirp = at
             stop = at + length + settings.timing.tail
             actions.append(.chirp(settings.leader, .stop, at: at))

@@ -83,7 +83,7 @@ package enum TakeAction: Sendable, Hashable {
 /// Each event comes with the time; `nextDeadline` says when a `tick` is needed. Answers may come late, twice or never.
 package struct TakeMachine: Sendable {
     enum Deadline: Int, Sendable, Hashable, CaseIterable {
-        case arming, sound, clocks, commits, start, streaming, end, finish, abort
+        case arming, sound, clocks, commits, start, streaming, turn, end, finish, abort
     }
 
     package internal(set) var record: TakeRecord
@@ -180,7 +180,7 @@ package struct TakeMachine: Sendable {
         switch step {
         case .arm: armFailed(host, failure, now)
         case .commit: commitFailed(host, failure, now)
-        case .chirp: note(.warning, host, "the chirp wasn't played: \(failure.text)")
+        case .chirp: chirpFailed(host, failure)
         case .stop: stopFailed(host, failure, now)
         case .abort:
             // A host that knows nothing of the take has nothing to throw away.
@@ -200,6 +200,7 @@ package struct TakeMachine: Sendable {
             case .commits: commitsExpired(now)
             case .start: started(now)
             case .streaming: streamingExpired(now)
+            case .turn: turnDue(now)
             case .end: if phase == .recording { stop(reason: "duration", now) }
             case .finish: finishExpired(now)
             case .abort: abortExpired()

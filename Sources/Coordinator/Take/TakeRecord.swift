@@ -101,7 +101,10 @@ package struct TakeRecord: Codable, Sendable, Hashable {
     /// T1.
     package var stop: Timestamp<RigTime>?
     package var stopReason: String?
+    /// The leader's.
     package var chirps: [ChirpReport]
+    /// Those of the others; nil in journals from before.
+    package var turns: [TakeTurn]?
     package var notes: [TakeNote]
 
     package init(settings: TakeSettings) {
@@ -120,7 +123,7 @@ package struct TakeRecord: Codable, Sendable, Hashable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case settings, phase, hosts, chirps, notes
+        case settings, phase, hosts, chirps, turns, notes
         case start = "start_ns"
         case startWall = "start_wall_ns"
         case startChirp = "start_chirp_ns"

@@ -19,6 +19,10 @@ package struct TakeSettings: Codable, Sendable, Hashable {
     /// `<host_id>.<stream_id>` of the stream that the others are aligned to; nil lets the merge choose.
     package var primary: String?
     package var chirp: ChirpPreset
+    /// Whether the other hosts with a speaker play in turn, so that each hears each; nil in journals from before.
+    package var playsTurns: Bool?
+    /// Metres between a host's speaker and its microphone, where they are known.
+    package var speakerDistances: [HostID: Double]?
     /// The start chirp of the preset `custom`.
     package var chirpSpec: ChirpSpec?
     /// Whether the microphones are asked before T0 if they hear the leader; nil is no.
@@ -37,7 +41,7 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         take: UniqueID = .random(), spareTake: UniqueID = .random(), session: SessionID, episode: EpisodeID,
         task: String = "", participant: String = "", hosts: [HostID], leader: HostID, isLeaderFixed: Bool = true,
         primary: String? = nil, chirp: ChirpPreset = .ultrasonic, chirpSpec: ChirpSpec? = nil,
-        policy: AbsencePolicy = .strict,
+        playsTurns: Bool = false, speakerDistances: [HostID: Double]? = nil, policy: AbsencePolicy = .strict,
         duration: Interval? = nil, countdown: Int = 0, reserveBytes: Int64 = 0, ingests: Bool = true,
         timing: TakeTiming = TakeTiming()
     ) {
@@ -52,6 +56,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         self.isLeaderFixed = isLeaderFixed
         self.primary = primary
         self.chirp = chirp
+        self.playsTurns = playsTurns
+        self.speakerDistances = speakerDistances
         self.chirpSpec = chirpSpec
         self.policy = policy
         self.duration = duration
@@ -66,7 +72,8 @@ package struct TakeSettings: Codable, Sendable, Hashable {
         TakePlan(
             take: take, session: session, episode: episode, task: task, participant: participant,
             role: host == leader ? .leader : .follower, leader: leader, chirp: chirp, chirpSpec: chirpSpec,
-            countdown: countdown > 0 ? countdown : nil, policy: policy,
+            playsTurn: playsTurns == true && host != leader ? true : nil, countdown: countdown > 0 ? countdown : nil,
+            policy: policy,
             reserveBytes: reserveBytes, startTimeout: timing.startTimeout, armTimeout: timing.armTimeout)
     }
 }

@@ -1,3 +1,4 @@
+internal import Platform
 package import Protocol
 package import Timing
 
@@ -92,7 +93,8 @@ package struct EmulatedCamera: EmulatedSource {
         let instant = clock.host(taken)
         let frame = picture?.draw(PatternCode(number: index, instant: instant.nanoseconds)) ?? []
         return Sample(
-            payload: .frame(frame, isKey: true), capture: instant + jitter.next(), uncertainty: jitter.uncertainty,
+            payload: .frame(FrameBytes(frame), isKey: true), capture: instant + jitter.next(),
+            uncertainty: jitter.uncertainty,
             arrival: instant, sequence: index)
     }
 

@@ -105,6 +105,7 @@ package actor EmulatedDevice<Source: EmulatedSource>: CaptureDevice {
             current.sink.report(source.loss(first..<current.next, from: from, before: sample))
             current.lostFrom = nil
         }
+        sample.capture += .seconds(faults.stampErrorMilliseconds / 1000)
         sample.arrival = HostClock.now
         current.sink.deliver(sample)
     }

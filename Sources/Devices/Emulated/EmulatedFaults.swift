@@ -10,6 +10,8 @@ package struct EmulatedFaults: Sendable, Hashable {
     package var stallFor: Double?
     /// The device breaks for good after so many seconds.
     package var failAfter: Double?
+    /// Each stamp is later than the truth by so many milliseconds, and nothing says so: a lie.
+    package var stampErrorMilliseconds = 0.0
 
     package init(
         dropPercent: Double = 0, stallAfter: Double? = nil, stallFor: Double? = nil, failAfter: Double? = nil
@@ -20,12 +22,13 @@ package struct EmulatedFaults: Sendable, Hashable {
         self.failAfter = failAfter
     }
 
-    /// Keys: `drop_percent`, `stall_after_s`, `stall_for_s`, `fail_after_s`.
+    /// Keys: `drop_percent`, `stall_after_s`, `stall_for_s`, `fail_after_s`, `stamp_error_ms`.
     package init(from reader: inout ConfigReader) throws(ConfigReader.Invalid) {
         dropPercent = try reader.number("drop_percent", default: 0, in: 0...100)
         stallAfter = try Self.seconds("stall_after_s", from: &reader)
         stallFor = try Self.seconds("stall_for_s", from: &reader)
         failAfter = try Self.seconds("fail_after_s", from: &reader)
+        stampErrorMilliseconds = try reader.number("stamp_error_ms", default: 0, in: -1e8...1e8)
     }
 
     private static func seconds(_ key: String, from reader: inout ConfigReader) throws(ConfigReader.Invalid) -> Double?

@@ -1,3 +1,4 @@
+package import Platform
 package import Protocol
 
 /// Whether a decoder can begin at a frame.
@@ -5,7 +6,7 @@ package import Protocol
 /// Pure.
 package enum AccessUnit {
     /// True for what stands alone: all frames but those of H.264 and HEVC without an intra picture that resets.
-    package static func isKey(_ bytes: [UInt8], _ encoding: VideoFormat.Encoding) -> Bool {
+    package static func isKey(_ bytes: FrameBytes, _ encoding: VideoFormat.Encoding) -> Bool {
         switch encoding {
         case .yuyv, .nv12, .yuv420p, .mjpeg: true
         // Rec. H.264 table 7-1: 5 is a slice of an IDR picture; 7.4.1.2.4: slices come last in the unit.
@@ -16,8 +17,8 @@ package enum AccessUnit {
     }
 
     /// Looks at the first byte after each start code (00 00 01) up to the first slice that fits.
-    private static func contains(_ bytes: [UInt8], where fits: (UInt8) -> Bool) -> Bool {
-        bytes.withUnsafeBufferPointer { bytes in
+    private static func contains(_ bytes: FrameBytes, where fits: (UInt8) -> Bool) -> Bool {
+        bytes.withUnsafeBytes { bytes in
             var zeros = 0
             var index = 0
             while index < bytes.count {

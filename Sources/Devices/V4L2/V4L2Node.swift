@@ -10,6 +10,7 @@ package final class V4L2Node: V4L2Port {
     private static let type = V4L2_BUF_TYPE_VIDEO_CAPTURE.rawValue
     private let node: Int32
     private var mapped: [UnsafeRawBufferPointer] = []
+    private let pool = FramePool()
     private var isOpen = true
 
     /// The corresponding C function is `open`.
@@ -107,10 +108,10 @@ package final class V4L2Node: V4L2Port {
             stamp: Timestamp(nanoseconds: cv4l_stamp_ns(&buffer)))
     }
 
-    package func bytes(of buffer: V4L2Filled, limit: Int) -> [UInt8] {
-        guard mapped.indices.contains(buffer.index) else { return [] }
+    package func bytes(of buffer: V4L2Filled, limit: Int) -> FrameBytes {
+        guard mapped.indices.contains(buffer.index) else { return FrameBytes([]) }
         let memory = mapped[buffer.index]
-        return [UInt8](memory.prefix(min(buffer.bytesUsed, limit, memory.count)))
+        return pool.copy(UnsafeRawBufferPointer(rebasing: memory.prefix(min(buffer.bytesUsed, limit, memory.count))))
     }
 
     package func streamOn() throws(Errno) {

@@ -42,7 +42,7 @@ package protocol V4L2Port: AnyObject {
     func dequeue() throws(Errno) -> V4L2Filled?
 
     /// Copies what a taken buffer holds, at most `limit` bytes.
-    func bytes(of buffer: V4L2Filled, limit: Int) -> [UInt8]
+    func bytes(of buffer: V4L2Filled, limit: Int) -> FrameBytes
 
     /// The corresponding ioctl is `VIDIOC_STREAMON`.
     func streamOn() throws(Errno)

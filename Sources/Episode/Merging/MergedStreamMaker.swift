@@ -8,11 +8,13 @@ enum MergedStreamMaker {
         let rows = stream.rows
         let first = rows?.first.map { Timestamp<HostTime>(nanoseconds: $0) }
         let last = rows?.last.map { Timestamp<HostTime>(nanoseconds: $0) }
-        let foreign = foreignDomain(stream, record: record)
+        let foreign = stream.foreignDomain(host: record.host)
         let reason = unalignedReason(stream, hasRows: first != nil, clock: clock, foreign: foreign)
         let isAligned = reason == nil
         let firstRig = isAligned ? first.flatMap { clock?.rig($0) } : nil
         let lastRig = isAligned ? last.flatMap { clock?.rig($0) } : nil
+        let acknowledged = stream.acknowledgedStart.flatMap { clock?.rig($0) }
+        let doubt = stream.acknowledgedUncertainty.map { $0 + (acknowledged?.bound ?? .zero) }
         return MergedStream(
             id: name, host: record.host, hostStream: stream.id, kind: stream.kind,
             capabilities: stream.capabilities
@@ -25,6 +27,8 @@ enum MergedStreamMaker {
             largestGap: Interval(nanoseconds: rows?.largestGap ?? 0), first: first, last: last, isAligned: isAligned,
             unalignedReason: reason, firstRig: firstRig?.time, firstBound: firstRig?.bound, lastRig: lastRig?.time,
             lastBound: lastRig?.bound, timestampSource: stream.entry?.timestampSource,
+            acknowledgedStart: stream.acknowledgedStart, acknowledgedRig: acknowledged?.time,
+            acknowledgedUncertainty: doubt,
             errors: stream.entry?.errors ?? [])
     }
 
@@ -41,15 +45,9 @@ enum MergedStreamMaker {
         -> String?
     {
         if stream.isPending { return "its clip is still on the camera" }
+        if stream.isClip { return "its camera gives no time stamps: its sound aligns it" }
         if !hasRows { return "it has no time stamps" }
         if let foreign { return "its stamps are of the clock '\(foreign)', which nothing relates to the host's" }
         return clock == nil ? "the clock of its host was never compared with the rig's" : nil
-    }
-
-    /// SyncField's files of one host have its name as domain, `local_host`, or none; a headset's has its own.
-    private static func foreignDomain(_ stream: StreamRecord, record: EpisodeRecord) -> String? {
-        guard let domains = stream.rows?.clockDomains else { return nil }
-        return domains.first { $0.hasPrefix("remote_") }
-            ?? (domains.count > 1 ? domains.first { $0 != record.host && $0 != "local_host" } : nil)
     }
 }

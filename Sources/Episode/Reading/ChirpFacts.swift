@@ -24,7 +24,7 @@ enum ChirpFacts {
             chirps.append(
                 EpisodeRecord.Chirp(
                     moment: moment, emitted: time.map { Timestamp(nanoseconds: $0) }, source: source,
-                    spec: moment == .start ? spec : spec?.reversed, isCredible: isCredible))
+                    spec: moment == .stop ? spec?.reversed : spec, isCredible: isCredible))
         }
         let starts = chirps.filter { $0.moment == .start }.compactMap(\.emitted)
         let stops = chirps.filter { $0.moment == .stop }.compactMap(\.emitted)

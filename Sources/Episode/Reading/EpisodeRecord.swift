@@ -113,6 +113,8 @@ package struct StreamRecord: Sendable, Hashable {
     package var isPending: Bool
     /// When the camera acknowledged its start, host time: the only anchor of a pending clip.
     package var acknowledgedStart: Timestamp<HostTime>?
+    /// Half the round trip of that; nil when nobody wrote it down.
+    package var acknowledgedUncertainty: Interval?
     /// Pieces of one clip, in order, when the camera cut it.
     package var segments: [String]
     /// It isn't in the manifest.
@@ -129,11 +131,28 @@ package struct StreamRecord: Sendable, Hashable {
         isUndeclared = false
     }
 
+    /// A clip of a camera that recorded by itself: it has no stamps, and its sound aligns it.
+    package var isClip: Bool {
+        kind == .video && stamps == nil
+            && (capabilities?.requiresIngest == true || acknowledgedStart != nil || !segments.isEmpty)
+    }
+
     /// Samples that have a stamp or are there by count.
     package var samples: Int64 {
         switch kind {
         case .audio: sound?.frames ?? rows?.lastFrame ?? 0
         case .video, .sensor: rows?.rows ?? declaredFrames ?? 0
         }
+    }
+}
+
+extension StreamRecord {
+    /// The clock that its stamps are of when that isn't its host's.
+    ///
+    /// SyncField's files of one host have its name as domain, `local_host`, or none; a headset's has its own.
+    package func foreignDomain(host: String) -> String? {
+        guard let domains = rows?.clockDomains else { return nil }
+        return domains.first { $0.hasPrefix("remote_") }
+            ?? (domains.count > 1 ? domains.first { $0 != host && $0 != "local_host" } : nil)
     }
 }

@@ -58,6 +58,8 @@ package struct HostManifest: Codable, Sendable, Hashable {
     package var startBound: Interval?
     package var stopReason: String?
     package var events: [Event]
+    /// What this host played, and when its first sample left.
+    package var chirps: [ChirpReport]?
     /// Sentences for the operator.
     package var errors: [String]
 
@@ -114,6 +116,6 @@ package struct HostManifest: Codable, Sendable, Hashable {
         case stop = "stop_ns"
         case startBound = "start_bound_ns"
         case stopReason = "stop_reason"
-        case events, errors
+        case events, chirps, errors
     }
 }

@@ -23,17 +23,30 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         package var from: Timestamp<HostTime>
         package var to: Timestamp<HostTime>
         package var cause: String
+        /// How many samples are missing; nil when it isn't known.
+        package var count: Int64?
+        /// The first and the last of them by the driver's or the device's counter; nil when there's none.
+        package var firstSequence: Int64?
+        package var lastSequence: Int64?
 
-        package init(from: Timestamp<HostTime>, to: Timestamp<HostTime>, cause: String) {
+        package init(
+            from: Timestamp<HostTime>, to: Timestamp<HostTime>, cause: String, count: Int64? = nil,
+            firstSequence: Int64? = nil, lastSequence: Int64? = nil
+        ) {
             self.from = from
             self.to = to
             self.cause = cause
+            self.count = count
+            self.firstSequence = firstSequence
+            self.lastSequence = lastSequence
         }
 
         private enum CodingKeys: String, CodingKey {
             case from = "from_ns"
             case to = "to_ns"
-            case cause
+            case cause, count
+            case firstSequence = "first_sequence"
+            case lastSequence = "last_sequence"
         }
     }
 
@@ -68,6 +81,11 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var timestampSource: String?
     /// Frames whose stamp in the container had to be moved on, since it wasn't later than the one before.
     package var adjustedStamps: Int64?
+    /// Of a camera that records by itself: when the acknowledgement of its start was read, and half the round trip.
+    package var acknowledgedStart: Timestamp<HostTime>?
+    package var acknowledgedUncertainty: Interval?
+    /// The sound that is in a video beside its frames.
+    package var sound: SoundRecord?
     /// What was measured of the device's own clock over the take.
     package var deviceClock: DeviceClockReport?
     /// Sentences for the operator.
@@ -123,6 +141,9 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case last = "last_capture_ns"
         case timestampSource = "timestamp_source"
         case adjustedStamps = "adjusted_stamps"
+        case acknowledgedStart = "acknowledged_start_ns"
+        case acknowledgedUncertainty = "acknowledged_uncertainty_ns"
+        case sound = "audio_track"
         case deviceClock = "device_clock"
         case errors
     }

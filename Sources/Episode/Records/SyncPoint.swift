@@ -23,6 +23,9 @@ package struct SyncPoint: Codable, Sendable, Hashable {
     package var chirpStop: Timestamp<HostTime>?
     package var chirpStartSource: ChirpSource?
     package var chirpStopSource: ChirpSource?
+    /// The two sweeps of a host that isn't the leader: ours.
+    package var chirpTurn: Timestamp<HostTime>?
+    package var chirpTurnSource: ChirpSource?
     /// The start chirp; the stop chirp is its reverse.
     package var chirpSpec: ChirpSpec?
 
@@ -77,6 +80,9 @@ package struct SyncPoint: Codable, Sendable, Hashable {
             (chirpStop, chirpStopSource) = (emitted, report.source)
             // The file has one spec only, that of the start chirp; without one the stop chirp's reverse is the same.
             chirpSpec = chirpSpec ?? spec?.reversed
+        case .turn:
+            (chirpTurn, chirpTurnSource) = (emitted, report.source)
+            chirpSpec = chirpSpec ?? spec
         }
     }
 
@@ -98,6 +104,8 @@ package struct SyncPoint: Codable, Sendable, Hashable {
         case chirpStop = "chirp_stop_ns"
         case chirpStartSource = "chirp_start_source"
         case chirpStopSource = "chirp_stop_source"
+        case chirpTurn = "chirp_turn_ns"
+        case chirpTurnSource = "chirp_turn_source"
         case chirpSpec = "chirp_spec"
         case boottimeNanoseconds = "boottime_ns"
         case taiNanoseconds = "tai_ns"

@@ -63,8 +63,13 @@ package enum EpisodeRecovery {
             let whole = try TornTail.wholeLength(ofLines: path)
             if whole < size { try cut(path, to: whole, "a torn last line", name, size, &sentences) }
         } else if name.hasSuffix(".mp4") {
-            guard let whole = try TornTail.wholeLength(ofFragments: path), whole < size else { return }
-            try cut(path, to: whole, "a torn last fragment", name, size, &sentences)
+            guard let whole = try TornTail.wholeLength(ofFragments: path) else { return }
+            if whole < size { try cut(path, to: whole, "a torn last fragment", name, size, &sentences) }
+            do {
+                if try MovieFinisher.finish(path) != .untouched { sentences.append("\(name): it got its index") }
+            } catch let error as EpisodeError {
+                sentences.append("\(error); it stays in fragments")
+            }
         } else if name.hasSuffix(".wav") {
             try mendSound(path, name, size, &sentences)
         }
@@ -145,6 +150,13 @@ package enum EpisodeRecovery {
     private static func complete(_ stream: inout ManifestStream, folder: String, _ sentences: inout [String]) throws {
         guard stream.status == .recording else { return }
         let media = "\(folder)/\(stream.filePath)"
+        let id = stream.id.rawValue
+        let waits = [PendingClip.path(folder, id), PendingClip.tentativePath(folder, id)].contains { Files.exists($0) }
+        if Files.size(media) == nil, waits {
+            stream.status = .pending
+            stream.errors.append(ClipPlacement.waiting)
+            return
+        }
         let rowsPath = stream.kind == .sensor ? media : "\(folder)/\(stream.timestampsPath ?? "")"
         let rows = Files.size(rowsPath) == nil ? nil : try RowFile.read(rowsPath)
         stream.first = rows?.first.map { Timestamp(nanoseconds: $0) }
@@ -154,7 +166,10 @@ package enum EpisodeRecovery {
         switch stream.kind {
         case .sensor: stream.frameCount = rows?.rows ?? 0
         case .audio: stream.frameCount = (try? WAVFile(path: media))?.frames ?? 0
-        case .video: stream.frameCount = (try? ContainerProbe(path: media))?.videoPackets ?? 0
+        case .video:
+            let probe = try? ContainerProbe(path: media)
+            stream.frameCount = probe?.videoPackets ?? 0
+            if probe?.hasAudio == true { stream.capabilities.providesAudioTrack = true }
         }
         stream.status = stream.frameCount > 0 ? .recovered : .failed
         if stream.frameCount == 0 { stream.errors.append("nothing of it was on the disk when the program died") }

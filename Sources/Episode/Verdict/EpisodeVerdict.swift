@@ -73,6 +73,8 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
     package var durationSeconds: Double?
     package var reasons: [Reason]
     package var hosts: [Host]
+    /// Network and sound beside each other; nil when nobody listened.
+    package var witness: SoundWitness?
 
     /// All sentences that aren't good news, the worst first, each with its host or stream in it.
     package var sentences: [String] {
@@ -88,6 +90,6 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
         case session = "session_id"
         case episode, color
         case durationSeconds = "duration_s"
-        case reasons, hosts
+        case reasons, hosts, witness
     }
 }

@@ -15,6 +15,8 @@ package struct VerdictFigures: Sendable {
         package var firstAfterStart: Interval?
         package var lastBeforeStop: Interval?
         package var isPending: Bool
+        /// A clip without stamps of a camera that recorded by itself.
+        package var isClip = false
         package var status: String?
         package var isAligned: Bool
         package var unalignedReason: String?
@@ -49,8 +51,8 @@ package struct VerdictFigures: Sendable {
         /// Whether each chirp is in its sound; nil when nobody looked.
         package var startChirpHeard: Bool?
         package var stopChirpHeard: Bool?
-        /// How far the chirps say that its clock is off, with the limit of that; nil when they say nothing.
-        package var chirpDisagreement: (offset: Interval, bound: Interval)?
+        /// Why its microphone heard nothing; nil when it heard, or nobody looked.
+        package var hearingProblem: String?
         package var events: [String]
         package var errors: [String]
         package var streams: [Stream]
@@ -73,6 +75,8 @@ package struct VerdictFigures: Sendable {
     package var hosts: [Host]
     /// What a check of sizes, hashes and counts found.
     package var findings: [String]
+    /// Network and sound beside each other; nil when nobody listened.
+    package var witness: SoundWitness?
 
     package init(session: String, episode: String, hosts: [Host]) {
         self.session = session
@@ -103,6 +107,7 @@ package struct VerdictFigures: Sendable {
                 figures.dropped = stream.dropped
                 figures.largestGap = stream.largestGap
                 figures.isPending = stream.isPending
+                figures.isClip = stream.isClip
                 figures.status = stream.status
                 figures.isAligned = stream.isAligned
                 figures.unalignedReason = stream.unalignedReason
@@ -119,6 +124,21 @@ package struct VerdictFigures: Sendable {
             var absent = Host(id: host.id)
             absent.missing = host.error ?? host.status.rawValue
             hosts.append(absent)
+        }
+    }
+
+    /// Takes in what was heard.
+    package mutating func add(_ witness: SoundWitness?) {
+        self.witness = witness
+        guard let witness else { return }
+        for index in hosts.indices {
+            // A host without a microphone can't be asked what it heard.
+            guard let ear = witness.ears.first(where: { $0.host == hosts[index].id }), ear.stream != nil else {
+                continue
+            }
+            hosts[index].startChirpHeard = ear.hasStart
+            hosts[index].stopChirpHeard = ear.hasStop
+            hosts[index].hearingProblem = ear.problem
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import Platform
 internal import Protocol
+internal import Timing
 
 /// `report.html`: the verdict for a person, in one file without anything from outside.
 package enum VerdictReport {
@@ -32,6 +33,7 @@ package enum VerdictReport {
             <h1>\(word(verdict.color)) \(title)\(length)</h1>
             \(list(verdict.reasons))
             \(verdict.hosts.map(section).joined(separator: "\n"))
+            \(verdict.witness.map(section) ?? "")
             </body>
             </html>
 
@@ -56,6 +58,45 @@ package enum VerdictReport {
             <tr><th></th><th>stream</th><th>kind</th><th>samples</th><th>expected</th><th>dropped</th><th>largest gap</th>\
             <th></th></tr>
             \(rows.joined(separator: "\n"))
+            </table>
+            """
+    }
+
+    private static func section(_ witness: SoundWitness) -> String {
+        func figure(_ value: Interval?) -> String { value.map { VerdictRules.text($0) } ?? "–" }
+        let pairs = witness.pairs.map { pair in
+            let color: VerdictColor = pair.opinion == .agree ? .green : pair.opinion == .disagree ? .red : .amber
+            let opinion = pair.opinion.rawValue.split(separator: "_").joined(separator: " ")
+            let distance = pair.distance.flatMap { metres in
+                pair.isOneWay
+                    ? nil
+                    : "\(VerdictRules.tenths(metres * 100)) ± \(VerdictRules.tenths((pair.distanceUncertainty ?? 0) * 100)) cm"
+            }
+            return """
+                <tr><td class="word \(color.rawValue)">\(opinion)</td><td>\(escape(pair.first))</td>\
+                <td>\(escape(pair.second))</td><td class="number">\(figure(pair.difference?.magnitude))</td>\
+                <td class="number">\(figure(pair.limit))</td><td class="number">\(figure(pair.networkBound))</td>\
+                <td class="number">\(figure(pair.soundUncertainty))</td><td class="number">\(distance ?? "–")</td>\
+                <td>\(pair.isOneWay ? "one way" : "both ways")</td></tr>
+                """
+        }
+        let ears = witness.ears.map { ear in
+            """
+            <tr><td>\(escape(ear.host))</td><td>\(escape(ear.stream ?? "–"))</td><td class="number">\(ear.chirps)</td>\
+            <td class="number">\(ear.cardSkew.map { "\(VerdictRules.tenths($0)) ppm" } ?? "–")</td>\
+            <td>\(escape(ear.problem ?? ""))</td></tr>
+            """
+        }
+        return """
+            <h2>Clocks by network and by sound</h2>
+            <table>
+            <tr><th></th><th>host</th><th>host</th><th>difference</th><th>allowed</th><th>network bound</th>\
+            <th>sound ±</th><th>distance</th><th>heard</th></tr>
+            \(pairs.joined(separator: "\n"))
+            </table>
+            <table>
+            <tr><th>host</th><th>microphone</th><th>chirps</th><th>card against host</th><th></th></tr>
+            \(ears.joined(separator: "\n"))
             </table>
             """
     }

@@ -33,10 +33,23 @@ package struct VerdictRules: Sendable {
                     "the instants at which the take began and ended aren't both known: no coordinator was there to the end"
                 ))
         }
+        reasons += witnessReasons(figures.witness)
         let color = (hosts.map(\.color) + reasons.map(\.color)).max() ?? .green
         return EpisodeVerdict(
             session: figures.session, episode: figures.episode, color: color,
-            durationSeconds: figures.duration?.seconds, reasons: reasons, hosts: hosts)
+            durationSeconds: figures.duration?.seconds, reasons: reasons, hosts: hosts, witness: figures.witness)
+    }
+
+    /// Two clocks that sound and network don't agree on: the rows of one of the hosts have wrong times.
+    private func witnessReasons(_ witness: SoundWitness?) -> [EpisodeVerdict.Reason] {
+        guard let witness else { return [] }
+        var reasons = witness.pairs.filter { $0.opinion == .disagree }.map {
+            EpisodeVerdict.Reason(.red, "hosts \($0.text)")
+        }
+        if let suspect = witness.suspect {
+            reasons.append(.init(.red, "host \(suspect): it is the one that sound contradicts; its times are wrong"))
+        }
+        return reasons
     }
 
     // MARK: Hosts
@@ -80,16 +93,12 @@ package struct VerdictRules: Sendable {
         if preset != .off {
             for (word, heard) in [("start", host.startChirpHeard), ("stop", host.stopChirpHeard)] where heard == false {
                 reasons.append(
-                    .init(.amber, "host \(host.id): the \(word) chirp isn't in its sound; check microphone and speaker")
+                    .init(
+                        .amber,
+                        "host \(host.id): the \(word) chirp isn't in its sound: "
+                            + (host.hearingProblem ?? "check microphone and speaker"))
                 )
             }
-        }
-        if let (offset, bound) = host.chirpDisagreement, let clock = host.clockBound, offset.magnitude > bound + clock {
-            reasons.append(
-                .init(
-                    .red,
-                    "host \(host.id): chirps and clock disagree by \(Self.text(offset.magnitude)), more than both may err"
-                ))
         }
         return reasons
     }
@@ -149,7 +158,7 @@ package struct VerdictRules: Sendable {
 
     private func timeReasons(_ stream: VerdictFigures.Stream, _ name: String) -> [EpisodeVerdict.Reason] {
         var reasons: [EpisodeVerdict.Reason] = []
-        if !stream.isAligned {
+        if !stream.isAligned, !stream.isClip {
             let why = stream.unalignedReason ?? "its time on the rig isn't known"
             reasons.append(.init(.amber, "\(name) is unaligned: \(why)"))
         }
@@ -170,7 +179,7 @@ package struct VerdictRules: Sendable {
     }
 
     private func countReasons(_ stream: VerdictFigures.Stream, _ name: String) -> [EpisodeVerdict.Reason] {
-        guard stream.kind == .video else { return [] }
+        guard stream.kind == .video, !stream.isClip else { return [] }
         if stream.rows == 0 { return [.init(.red, "\(name) has no time stamps")] }
         guard let frames = stream.containerFrames, frames != stream.rows else { return [] }
         return [.init(.red, "\(name) has \(frames) frames and \(stream.rows) time stamps")]

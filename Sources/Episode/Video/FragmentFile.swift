@@ -1,75 +1,74 @@
-internal import CAV
+internal import Glibc
 internal import Platform
 
-/// The file behind the muxer: what libav writes goes through here, and no further than a whole fragment is trusted.
+/// The file of a recording on the disk: it grows, and no further than a whole fragment is trusted.
+///
+/// After a failure it ends with its last whole fragment, and each call throws the failure again.
 final class FragmentFile {
     let path: String
     private let file: FileDescriptor
-    /// Bytes handed to the system.
-    private(set) var written: Int64 = 0
+    /// Where the next bytes go.
+    private(set) var end: Int64 = 0
     /// Bytes on the disk that end with a whole fragment.
     private(set) var durable: Int64 = 0
-    private(set) var failure: Errno?
+    private var failure: SystemError?
 
     init(path: String) throws(SystemError) {
         self.path = path
-        file = try FileDescriptor.new(path)
+        file = try FileDescriptor(path: path, flags: O_RDWR | O_CREAT | O_EXCL)
+        try AtomicFile.synchronizeFolder(of: path)
     }
 
-    /// Called by libav; a failure is kept, since libav may lose it.
-    fileprivate func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-        if let failure { return cav_AVERROR(failure.rawValue) }
+    /// Adds bytes at the end.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        try write(bytes, at: end)
+        end += Int64(bytes.count)
+    }
+
+    func append(_ bytes: [UInt8]) throws(SystemError) {
+        try write(bytes, at: end)
+        end += Int64(bytes.count)
+    }
+
+    /// Leaves a place for later; it costs no disk space until it is written.
+    func skip(_ count: Int64) { end += count }
+
+    func write(_ bytes: [UInt8], at offset: Int64) throws(SystemError) {
+        var failure: SystemError?
+        bytes.withUnsafeBytes { buffer in
+            do throws(SystemError) { try write(buffer, at: offset) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+        if let failure { throw failure }
+        var done = 0
         do throws(Errno) {
-            try file.writeAll(bytes)
+            while done < bytes.count {
+                let start = done
+                done += try throwingErrno {
+                    pwrite(
+                        file.rawValue, bytes.baseAddress?.advanced(by: start), bytes.count - start,
+                        off_t(offset) + off_t(start))
+                }
+            }
         } catch {
-            failure = error
-            return cav_AVERROR(error.rawValue)
+            try fail(error, "writing \(path)")
         }
-        written += Int64(bytes.count)
-        return Int32(bytes.count)
     }
 
-    /// Brings the fragments so far to the disk.
+    /// Brings all to the disk; what is there now is trusted.
     func seal() throws(SystemError) {
-        try check()
-        do throws(Errno) { try file.synchronizeData() } catch {
-            failure = error
-            throw SystemError(error, "fdatasync of \(path)")
-        }
-        durable = written
+        if let failure { throw failure }
+        do throws(Errno) { try file.synchronizeData() } catch { try fail(error, "fdatasync of \(path)") }
+        durable = end
     }
 
-    /// Throws what went wrong while libav wrote, after cutting a torn fragment off.
-    func check() throws(SystemError) {
-        guard let failure else { return }
+    private func fail(_ error: Errno, _ doing: String) throws(SystemError) {
+        let failure = SystemError(error, doing)
+        self.failure = failure
         try? file.resize(to: durable)
-        throw SystemError(failure, "writing \(path)")
+        throw failure
     }
-
-    /// The output of a muxer; it must be freed with `free(_:)`, and this object must outlive it.
-    func open() -> UnsafeMutablePointer<AVIOContext>? {
-        let size: Int32 = 1 << 16
-        guard let buffer = av_malloc(Int(size))?.assumingMemoryBound(to: UInt8.self) else { return nil }
-        let this = Unmanaged.passUnretained(self).toOpaque()
-        guard let io = avio_alloc_context(buffer, size, 1, this, nil, writeFragmentBytes, nil) else {
-            av_free(buffer)
-            return nil
-        }
-        return io
-    }
-
-    static func free(_ io: UnsafeMutablePointer<AVIOContext>) {
-        av_free(io.pointee.buffer)
-        var io: UnsafeMutablePointer<AVIOContext>? = io
-        avio_context_free(&io)
-    }
-}
-
-/// Called by libav with the pointer that `open` gave it.
-private func writeFragmentBytes(this: UnsafeMutableRawPointer?, bytes: UnsafeMutablePointer<UInt8>?, count: Int32)
-    -> Int32
-{
-    guard let this, let bytes, count > 0 else { return 0 }
-    return Unmanaged<FragmentFile>.fromOpaque(this).takeUnretainedValue()
-        .write(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
 }

@@ -6,6 +6,7 @@ final class PictureSource {
     private let path: String
     private let format: VideoFormat
     private let stride: Int
+    private let isRepacked: Bool
     private let frame: UnsafeMutablePointer<AVFrame>
     private var scaler: OpaquePointer?
     /// Of the encoded picture: even numbers; an odd last column or row of the source is cut off.
@@ -13,7 +14,8 @@ final class PictureSource {
     let height: Int
     let pixelFormat: AVPixelFormat
 
-    init(path: String, format: VideoFormat) throws {
+    /// `onlyNV12`: what graphics processors take.
+    init(path: String, format: VideoFormat, onlyNV12: Bool = false) throws {
         guard (2...16_384).contains(format.width), (2...16_384).contains(format.height) else {
             throw EpisodeError(path, "a picture of \(format.width)×\(format.height) can't be encoded")
         }
@@ -27,11 +29,12 @@ final class PictureSource {
         width = format.width & ~1
         height = format.height & ~1
         switch format.encoding {
-        case .yuyv, .yuv420p: pixelFormat = AV_PIX_FMT_YUV420P
+        case .yuyv, .yuv420p: pixelFormat = onlyNV12 ? AV_PIX_FMT_NV12 : AV_PIX_FMT_YUV420P
         case .nv12: pixelFormat = AV_PIX_FMT_NV12
         case .mjpeg, .h264, .hevc:
             throw EpisodeError(path, "\(format.encoding.rawValue) isn't a raw picture")
         }
+        isRepacked = format.encoding == .yuyv || (onlyNV12 && format.encoding == .yuv420p)
         guard let frame = av_frame_alloc() else { throw EpisodeError(path, "libavutil has no memory") }
         self.frame = frame
         frame.pointee.width = Int32(width)
@@ -40,12 +43,12 @@ final class PictureSource {
         frame.pointee.color_range = AVCOL_RANGE_MPEG
         let code = av_frame_get_buffer(frame, 0)
         guard code >= 0 else { throw EpisodeError(path, "libavutil has no memory: \(LibAV.text(code))") }
-        guard format.encoding == .yuyv else { return }
+        guard isRepacked else { return }
         // Equal sizes: swscale then has a direct routine, and the filter is not used.
         scaler = sws_getContext(
-            Int32(width), Int32(height), AV_PIX_FMT_YUYV422, Int32(width), Int32(height), AV_PIX_FMT_YUV420P,
-            SWS_FAST_BILINEAR, nil, nil, nil)
-        guard scaler != nil else { throw EpisodeError(path, "swscale can't convert YUYV") }
+            Int32(width), Int32(height), format.encoding == .yuyv ? AV_PIX_FMT_YUYV422 : AV_PIX_FMT_YUV420P,
+            Int32(width), Int32(height), pixelFormat, SWS_FAST_BILINEAR, nil, nil, nil)
+        guard scaler != nil else { throw EpisodeError(path, "swscale can't convert \(format.encoding.rawValue)") }
     }
 
     deinit {
@@ -72,28 +75,30 @@ final class PictureSource {
     }
 
     /// The frame with the picture in it; valid until the next call.
-    func fill(_ bytes: [UInt8]) throws -> UnsafeMutablePointer<AVFrame> {
-        if let objection = objection(toBytes: bytes.count) { throw EpisodeError(path, objection) }
+    func fill(_ buffer: UnsafeRawBufferPointer) throws -> UnsafeMutablePointer<AVFrame> {
+        if let objection = objection(toBytes: buffer.count) { throw EpisodeError(path, objection) }
         let code = av_frame_make_writable(frame)
         guard code >= 0 else { throw EpisodeError(path, "libavutil has no memory: \(LibAV.text(code))") }
-        bytes.withUnsafeBufferPointer { buffer in
-            guard let source = buffer.baseAddress else { return }
-            let planes = frame.pointee.data
-            let strides = frame.pointee.linesize
-            let chroma = source + stride * format.height
-            switch format.encoding {
-            case .yuyv:
-                cav_scale_packed(scaler, source, Int32(stride), Int32(height), frame)
-            case .nv12:
-                av_image_copy_plane(planes.0, strides.0, source, Int32(stride), Int32(width), Int32(height))
-                av_image_copy_plane(planes.1, strides.1, chroma, Int32(stride), Int32(width), Int32(height / 2))
-            default:
-                let second = chroma + chromaStride * ((format.height + 1) / 2)
-                let (width, height) = (Int32(width / 2), Int32(height / 2))
-                av_image_copy_plane(planes.0, strides.0, source, Int32(stride), width * 2, height * 2)
-                av_image_copy_plane(planes.1, strides.1, chroma, Int32(chromaStride), width, height)
-                av_image_copy_plane(planes.2, strides.2, second, Int32(chromaStride), width, height)
-            }
+        guard let source = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return frame }
+        let planes = frame.pointee.data
+        let strides = frame.pointee.linesize
+        let chroma = source + stride * format.height
+        switch format.encoding {
+        case .yuyv:
+            cav_scale_packed(scaler, source, Int32(stride), Int32(height), frame)
+        case .nv12:
+            av_image_copy_plane(planes.0, strides.0, source, Int32(stride), Int32(width), Int32(height))
+            av_image_copy_plane(planes.1, strides.1, chroma, Int32(stride), Int32(width), Int32(height / 2))
+        case .yuv420p where isRepacked:
+            let second = chroma + chromaStride * ((format.height + 1) / 2)
+            cav_scale_planes(
+                scaler, source, chroma, second, Int32(stride), Int32(chromaStride), Int32(height), frame)
+        default:
+            let second = chroma + chromaStride * ((format.height + 1) / 2)
+            let (width, height) = (Int32(width / 2), Int32(height / 2))
+            av_image_copy_plane(planes.0, strides.0, source, Int32(stride), width * 2, height * 2)
+            av_image_copy_plane(planes.1, strides.1, chroma, Int32(chromaStride), width, height)
+            av_image_copy_plane(planes.2, strides.2, second, Int32(chromaStride), width, height)
         }
         return frame
     }

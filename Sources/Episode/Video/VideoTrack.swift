@@ -13,6 +13,11 @@ struct VideoTrack {
     var extradata: [UInt8]
     /// Frames a second, for players; stamps are real whatever it is.
     var nominalRate: Double
+    /// Whether the samples hold parameter sets too, which may differ from the ones above (ISO/IEC 14496-15: `avc3`).
+    var hasParametersInside = false
+
+    /// Four letters as libavformat has them: the first in the lowest byte.
+    static func tag(_ letters: String) -> UInt32 { letters.utf8.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
 }
 
 /// Ticks of the containers' clock: 90 kHz, 11 µs.

@@ -28,6 +28,8 @@ package struct TakePlan: Codable, Sendable, Hashable {
     /// The host that plays the chirps.
     package var leader: HostID
     package var chirp: ChirpPreset
+    /// Whether this host plays a turn of its own; nil is no.
+    package var playsTurn: Bool?
     /// The start chirp of the preset `custom`.
     package var chirpSpec: ChirpSpec?
     /// Whole seconds that the leader counts down before T0 with a tick each; nil for none.
@@ -42,7 +44,7 @@ package struct TakePlan: Codable, Sendable, Hashable {
 
     package init(
         take: UniqueID, session: SessionID, episode: EpisodeID, task: String, participant: String, role: HostRole,
-        leader: HostID, chirp: ChirpPreset, chirpSpec: ChirpSpec? = nil, countdown: Int? = nil,
+        leader: HostID, chirp: ChirpPreset, chirpSpec: ChirpSpec? = nil, playsTurn: Bool? = nil, countdown: Int? = nil,
         policy: AbsencePolicy, reserveBytes: Int64, startTimeout: Interval, armTimeout: Interval
     ) {
         self.take = take
@@ -53,6 +55,7 @@ package struct TakePlan: Codable, Sendable, Hashable {
         self.role = role
         self.leader = leader
         self.chirp = chirp
+        self.playsTurn = playsTurn
         self.chirpSpec = chirpSpec
         self.countdown = countdown
         self.policy = policy
@@ -64,6 +67,7 @@ package struct TakePlan: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case take, session, episode, task, participant, role, leader, chirp, countdown, policy
         case chirpSpec = "chirp_spec"
+        case playsTurn = "plays_turn"
         case reserveBytes = "reserve_bytes"
         case startTimeout = "start_timeout_ns"
         case armTimeout = "arm_timeout_ns"
@@ -178,9 +182,11 @@ package struct TakeReference: Codable, Sendable, Hashable {
 /// Which chirp of a take.
 package enum ChirpMoment: String, Codable, Sendable, CaseIterable {
     case start, stop
+    /// A host that isn't the leader plays both sweeps, so that each host hears each other one.
+    case turn
 }
 
-/// `chirp`: play one at an instant of the leader's clock.
+/// `chirp`: play one at an instant of the host's clock.
 package struct ChirpCommand: Codable, Sendable, Hashable {
     package var take: UniqueID
     package var moment: ChirpMoment

@@ -11,11 +11,14 @@ struct JobRecord: Codable, Sendable {
         var syncReport: String
         var frameMap: String
         var syncedVideos: [String]
+        /// What was heard when; nil when nothing had to be listened to.
+        var picture: String?
 
         private enum CodingKeys: String, CodingKey {
             case syncReport = "sync_report"
             case frameMap = "frame_map"
             case syncedVideos = "synced_videos"
+            case picture = "heard"
         }
     }
 
@@ -48,18 +51,23 @@ struct JobRecord: Codable, Sendable {
     }
 
     /// What `GET /api/v1/jobs/{id}` answers: SyncField's keys, and ours beside them.
-    var answer: JSONValue {
+    ///
+    /// `position` is the number of jobs before it in the queue.
+    func answer(position: Int? = nil) -> JSONValue {
         var members: [String: JSONValue] = [
             "job_id": .string(id), "status": .string(status.rawValue), "progress": .number(progress),
             "phase": .string(phase), "result": .null, "error": error.map { .string($0) } ?? .null,
             "created_at_ns": .integer(createdAt), "hashes_verified": .bool(hashesVerified),
         ]
         if let result {
-            members["result"] = .object([
+            var paths: [String: JSONValue] = [
                 "sync_report": .string(result.syncReport), "frame_map": .string(result.frameMap),
                 "synced_videos": .array(result.syncedVideos.map { .string($0) }),
-            ])
+            ]
+            if let picture = result.picture { paths["heard"] = .string(picture) }
+            members["result"] = .object(paths)
         }
+        if let position { members["queue_position"] = .integer(Int64(position)) }
         if let episode { members["episode"] = .string(episode) }
         if let uploadKey { members["upload_key"] = .string(uploadKey) }
         members["files"] = .array(

@@ -39,6 +39,12 @@ final class JobStore: Sendable {
         active.withLock { $0.values.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }.map(\.id) }
     }
 
+    /// How many jobs are to be run before one; nil when it has begun or is done.
+    func position(_ id: String) -> Int? {
+        let isWaiting = active.withLock { $0[id]?.phase == "queued" }
+        return isWaiting ? unfinished.firstIndex(of: id) : nil
+    }
+
     var isFull: Bool { active.withLock { $0.count >= JobStore.queueLimit } }
 
     func path(_ id: String) -> String { "\(folder)/jobs/\(id)" }

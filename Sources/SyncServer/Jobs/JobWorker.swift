@@ -1,3 +1,4 @@
+internal import Alignment
 internal import Platform
 internal import Synchronization
 
@@ -30,24 +31,38 @@ final class JobWorker: Sendable {
         loop.stop()
     }
 
+    /// The results are there as a whole, or not at all.
+    private func align(_ id: String, _ record: JobRecord) throws -> JobRecord.Result {
+        let folder = store.path(id)
+        var options = AlignmentSettings()
+        options.leastConfidence = record.job.confidenceThreshold
+        var run = AlignmentRun(record.job.alignment(in: folder), options: options)
+        run.aligner = aligner
+        run.isStopping = { self.isStopping.load(ordering: .acquiring) }
+        run.progress = { self.store.progress(id, $0, phase: $1) }
+        let (part, whole) = ("\(folder)/result.part", "\(folder)/result")
+        try Files.removeTree(whole)
+        let outcome = try run.run(into: part)
+        try Files.rename(part, to: whole)
+        try AtomicFile.synchronizeFolder(of: whole)
+        return JobRecord.Result(
+            syncReport: AlignmentRun.reportName, frameMap: AlignmentRun.mapName, syncedVideos: [],
+            picture: outcome.heard.isEmpty ? nil : AlignmentRun.pictureName)
+    }
+
     private func run(_ id: String) {
         guard let record = store.record(id), record.status == .processing else { return }
         do {
-            try JobRun(
-                id: id, job: record.job, folder: store.path(id), aligner: aligner,
-                isStopping: { self.isStopping.load(ordering: .acquiring) },
-                progress: { self.store.progress(id, $0, phase: $1) }
-            ).run()
+            let result = try align(id, record)
             try store.finish(id) { record in
                 record.status = .complete
                 record.progress = 1
                 record.phase = "complete"
                 record.error = nil
-                record.result = JobRecord.Result(
-                    syncReport: "sync_report.json", frameMap: "frame_map.jsonl", syncedVideos: [])
+                record.result = result
             }
             log.info("job \(id): complete")
-        } catch is JobRun.Stopped {
+        } catch is AlignmentRun.Stopped {
             log.info("job \(id): stopped with the server; the next start runs it again")
         } catch {
             log.warning("job \(id): \(error)")

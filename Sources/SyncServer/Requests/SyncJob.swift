@@ -1,17 +1,9 @@
+internal import Alignment
 internal import Platform
 
 /// What a job works on, in whichever shape the request came.
 struct SyncJob: Codable, Sendable, Hashable {
-    struct Stream: Codable, Sendable, Hashable {
-        var id: String
-        var host: String
-        /// The media file; nil for a sensor.
-        var media: String?
-        /// The file with a row for each sample.
-        var rows: String
-        var isPrimary: Bool
-        var isSensor: Bool
-    }
+    typealias Stream = AlignmentStream
 
     /// Paths are absolute, or relative to the job's folder.
     var streams: [Stream]
@@ -63,6 +55,26 @@ struct SyncJob: Codable, Sendable, Hashable {
                     : "\(primaries.count) streams are primary (\(primaries.map(\.id).joined(separator: ", "))); "
                         + "set is_primary on exactly one")
         }
+    }
+
+    /// The job for the aligner, with absolute paths; the sound of each video may be listened to.
+    func alignment(in folder: String) -> AlignmentJob {
+        var job = AlignmentJob(
+            streams: streams.map { stream in
+                var stream = stream
+                stream.media = stream.media.map { SyncJob.resolve($0, in: folder) }
+                stream.rows = SyncJob.resolve(stream.rows, in: folder)
+                return stream
+            })
+        job.sounds = job.streams.compactMap { stream in
+            stream.media.map {
+                SoundSource(id: stream.id, host: stream.host, path: $0, timing: .frames(rows: stream.rows))
+            }
+        }
+        job.clockSeries = clockSeries.map { SyncJob.resolve($0, in: folder) }
+        job.manifest = manifest.map { SyncJob.resolve($0, in: folder) }
+        job.syncPoints = syncPoints.map { SyncJob.resolve($0, in: folder) }
+        return job
     }
 
     /// Reads every row once, so that the client hears at once what can't be worked with.

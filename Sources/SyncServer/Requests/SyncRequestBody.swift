@@ -1,3 +1,4 @@
+internal import Alignment
 internal import Platform
 internal import Protocol
 
@@ -61,6 +62,7 @@ struct SyncRequestBody {
         }
         job.clockSeries = try companion("clock_sync", "clock_sync.jsonl", body, folder)
         job.manifest = try companion("manifest", "manifest.json", body, folder)
+        job.syncPoints = syncPoints(folder)
         try job.checkFiles(in: "/")
         return job
     }
@@ -121,6 +123,12 @@ struct SyncRequestBody {
                     + "is in \(named); put one there")
         }
         return "\(folder)/\(name)"
+    }
+
+    /// The hosts' anchors and chirps: `sync_point.json`, and `<host>.sync_point.json` of an episode of several hosts.
+    private func syncPoints(_ folder: String) -> [String] {
+        let names = (try? Files.list(folder)) ?? []
+        return names.filter { $0 == "sync_point.json" || $0.hasSuffix(".sync_point.json") }.map { "\(folder)/\($0)" }
     }
 
     /// A file that belongs to the take as a whole: named in the body, else beside the time stamps, else above them.

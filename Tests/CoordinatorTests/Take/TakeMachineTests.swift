@@ -58,6 +58,43 @@ internal import Timing
             "\(text)")
     }
 
+    @Test(
+        "with a sound check the microphones are asked before the commit, and a deaf one is named without holding it up")
+    func soundCheck() {
+        var settings = TakeScenario.settings()
+        settings.checksSound = true
+        var stage = TakeStage(settings)
+        stage.armAll()
+        #expect(stage.log.contains(.checkSound(TakeScenario.hosts)))
+        #expect(stage.machine.phase == .armed && stage.count { $0.isCommit } == 0)
+        // A clock that is heard meanwhile doesn't commit either.
+        stage.send(.clock(left, bound: .microseconds(40)))
+        #expect(stage.count { $0.isCommit } == 0)
+        let deaf = SoundCheckReport.Hearing(
+            stream: StreamID(unchecked: "mic"), preset: .ultrasonic, isHeard: false, signalToNoise: -2, noise: -60)
+        let reports = [ego: [], left: [], right: [deaf]].mapValues {
+            SoundCheckReport(take: settings.take, hearings: $0)
+        }
+        stage.send(
+            .soundChecked(SoundFindings(reports, leader: ego, preset: .ultrasonic, tried: [.ultrasonic])))
+        #expect(stage.count { $0.isCommit } == 3)
+        #expect("\(stage.log)".contains("microphone mic doesn't hear the ultrasonic sweep of host ego"))
+    }
+
+    @Test("a sound check that never ends is given up, and so is one that nobody could play for")
+    func soundCheckExpires() {
+        var settings = TakeScenario.settings()
+        settings.checksSound = true
+        var stage = TakeStage(settings)
+        stage.armAll()
+        stage.advance(by: .seconds(13))
+        #expect(stage.count { $0.isCommit } == 3)
+        settings.chirp = .off
+        var silent = TakeStage(settings)
+        silent.armAll()
+        #expect(silent.count { $0.isCommit } == 3)
+    }
+
     @Test("the journal is written before the first commit")
     func journalFirst() throws {
         var stage = TakeStage(TakeScenario.settings())

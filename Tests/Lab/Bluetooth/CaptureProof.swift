@@ -113,6 +113,7 @@ struct CaptureProof {
             case .lost(let count, _): lost += Double(count)
             case .note(let text): StandardOutput.write("\(side): \(text)\n")
             case .failed(let text): StandardOutput.write("\(side): failed: \(text)\n")
+            case .clock: break
             }
         }
         figure("\(side)_gaps", Double(gaps.count))

@@ -24,7 +24,7 @@ STATUS_OF_STREAM = {"id": "imu", "kind": "sensor", "state": "streaming", "sample
 STATUS = {"state": "recording", "take": TAKE, "episode": "ep_20260411_152930_a1b2c3", "streams": [STATUS_OF_STREAM],
           "free_bytes": 1 << 40, "now_ns": 9223372036854775807}
 PLAN = {"take": TAKE, "session": "Küche 7", "episode": "ep_20260411_152930_a1b2c3", "task": "pick / place",
-        "participant": "p01", "role": "follower", "leader": "left-pc", "chirp": "ultrasonic", "policy": "strict",
+        "participant": "p01", "role": "follower", "leader": "left-pc", "chirp": "ultrasonic", "plays_turn": True, "policy": "strict",
         "reserve_bytes": 2147483648, "start_timeout_ns": 45000000000, "arm_timeout_ns": 30000000000}
 COMMIT = {"take": TAKE, "start_ns": 3600000000001, "bound_ns": 12345, "limit_ns": 7200000000000}
 CHIRPED = {"take": TAKE, "moment": "start", "emitted_ns": 3601000000000, "source": "software_fallback"}

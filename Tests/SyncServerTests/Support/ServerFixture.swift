@@ -1,3 +1,4 @@
+internal import Alignment
 internal import Foundation
 internal import Platform
 internal import Protocol

@@ -6,7 +6,21 @@ package import Timing
 ///
 /// Concurrency: used by one thread; see `EmulatedPeripheral`.
 package final class GlovePeripheral: EmulatedPeripheral {
+    /// What goes wrong at the moment.
+    package struct Weather: Sendable, Hashable {
+        /// Seconds.
+        package var burst = 0.0
+        package var lossPercent = 0.0
+        package var duplicatePercent = 0.0
+        package var isStalled = false
+        package var isDown = false
+
+        package init() {}
+    }
+
     package let script: GloveScript
+    /// Asked at each step, with the age since the glove was switched on; nil leaves it to the script.
+    package var weather: ((Interval) -> Weather)?
     /// Called with each sample that goes out for the first time: its number, its counter and when it was taken.
     package var onSample: ((_ index: Int64, _ counter: UInt32, _ taken: Timestamp<HostTime>) -> Void)?
 
@@ -23,6 +37,7 @@ package final class GlovePeripheral: EmulatedPeripheral {
     private var moments: [GloveScript.Moment]
     private var downUntil = Timestamp<HostTime>(nanoseconds: 0)
     private var stalledUntil = Timestamp<HostTime>(nanoseconds: 0)
+    private var current = Weather()
     private static let longestQueue = 4096
 
     package init(_ script: GloveScript, at now: Timestamp<HostTime>) {
@@ -51,7 +66,9 @@ package final class GlovePeripheral: EmulatedPeripheral {
     package var name: String { script.advertisedName }
     package var advertising: [UInt8] { [] }
 
-    package func isAdvertising(at now: Timestamp<HostTime>) -> Bool { link == nil && now >= downUntil }
+    package func isAdvertising(at now: Timestamp<HostTime>) -> Bool {
+        link == nil && now >= downUntil && !current.isDown
+    }
 
     package func connected(_ link: any PeripheralLink, at now: Timestamp<HostTime>) { self.link = link }
 
@@ -79,6 +96,8 @@ package final class GlovePeripheral: EmulatedPeripheral {
     // MARK: Time
 
     package func step(at now: Timestamp<HostTime>) -> Timestamp<HostTime>? {
+        current = weather?(now - zero) ?? scripted
+        if current.isDown { link?.disconnect() }
         while let moment = moments.first, now >= zero + .seconds(moment.at) {
             moments.removeFirst()
             suffer(moment.fault, at: now)
@@ -98,6 +117,13 @@ package final class GlovePeripheral: EmulatedPeripheral {
         return due
     }
 
+    private var scripted: Weather {
+        var weather = Weather()
+        weather.burst = script.burst
+        (weather.lossPercent, weather.duplicatePercent) = (script.lossPercent, script.duplicatePercent)
+        return weather
+    }
+
     private func taken(_ index: Int64) -> Timestamp<HostTime> { epochStart + .seconds(glove.time(of: index)) }
 
     /// A packet is whole with its last sample.
@@ -105,16 +131,16 @@ package final class GlovePeripheral: EmulatedPeripheral {
 
     private func send(from first: Int64, count: Int, ready: Timestamp<HostTime>) {
         let bytes = glove.packet(from: first, count: count)
-        guard link != nil, ready >= stalledUntil,
+        guard link != nil, ready >= stalledUntil, !current.isStalled,
             let packet = server.notification(of: BluetoothGlove.UUIDs.data, bytes)
         else { return }
-        if script.lossPercent > 0, noise.uniform() * 100 < script.lossPercent { return }
+        if current.lossPercent > 0, noise.uniform() * 100 < current.lossPercent { return }
         for index in first..<first + Int64(count) { onSample?(index, glove.counter(of: index), taken(index)) }
-        if script.burst > 0, ready > lastRelease { lastRelease = ready + .seconds(script.burst * noise.uniform()) }
+        if current.burst > 0, ready > lastRelease { lastRelease = ready + .seconds(current.burst * noise.uniform()) }
         let release = max(ready, lastRelease)
         guard queue.count < Self.longestQueue else { return }
         queue.append((release, packet))
-        if script.duplicatePercent > 0, noise.uniform() * 100 < script.duplicatePercent {
+        if current.duplicatePercent > 0, noise.uniform() * 100 < current.duplicatePercent {
             queue.append((release, packet))
         }
     }
