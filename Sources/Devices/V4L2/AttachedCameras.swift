@@ -109,9 +109,10 @@ package enum AttachedCameras {
 
         /// Larger is better: fast enough, not too large, compressed, and then the size.
         var score: [Double] {
-            let isCompressed = ["mjpeg": 3.0, "h264": 2, "hevc": 2, "nv12": 1, "yuyv": 1, "yuv420p": 1][format] ?? 0
+            let ranks: [String: Double] = ["mjpeg": 3, "h264": 2, "hevc": 2, "nv12": 1, "yuyv": 1, "yuv420p": 1]
+            let rank = ranks[format] ?? 0
             let pixels = Double(width) * Double(height)
-            return [min(rate, 30), pixels <= 1920 * 1080 ? 1 : 0, min(pixels, 1920 * 1080), isCompressed]
+            return [min(rate, 30), pixels <= 1920 * 1080 ? 1 : 0, min(pixels, 1920 * 1080), rank]
         }
     }
 }
