@@ -43,6 +43,9 @@ package final class SerialPort {
         }
     }
 
+    // A pseudo-terminal keeps the flag as long as its other end is open.
+    deinit { _ = ioctl(file.rawValue, UInt(TIOCNXCL)) }
+
     /// For waiting only.
     package var descriptor: Int32 { file.rawValue }
 
