@@ -114,6 +114,8 @@ struct CaptureProof {
             case .note(let text): StandardOutput.write("\(side): \(text)\n")
             case .clock(let clock): figure("\(side)_skew_ppm", clock.skewPPM ?? .nan)
             case .failed(let text): StandardOutput.write("\(side): failed: \(text)\n")
+            case .interrupted(_, let cause): StandardOutput.write("\(side): interrupted: \(cause)\n")
+            case .epoch: break
             }
         }
         figure("\(side)_gaps", Double(gaps.count))
