@@ -2,6 +2,7 @@ internal import Platform
 internal import TestSupport
 internal import Testing
 internal import Timing
+internal import Transport
 
 @testable internal import Coordinator
 

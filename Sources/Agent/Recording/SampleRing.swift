@@ -107,7 +107,7 @@ package final class SampleRing: SampleSink {
             case .failed(let text): state.arrivals.failure = text
             case .interrupted(_, let cause): state.arrivals.interruption = cause
             case .epoch(let epoch): state.arrivals.epoch = epoch
-            case .lost, .gap, .note: break
+            case .lost, .gap, .note, .clock: break
             }
             Self.append(.event(event), to: &state)
             trim(&state, newest: nil)

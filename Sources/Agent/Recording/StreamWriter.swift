@@ -61,7 +61,7 @@ package struct WriterPlace: Sendable {
     package var encoding = VideoFileWriter.Encoding()
 
     package init(folder: String, clockDomain: String, longest: Interval = .seconds(600), sound: SoundFeed? = nil) {
-        self.place = place
+        self.folder = folder
         self.clockDomain = clockDomain
         self.longest = longest
         self.sound = sound
