@@ -38,7 +38,9 @@ internal import Timing
         var options = V4L2Camera.Options(device: node.path)
         options.wish.width = environment("CAMERA_SIZE").flatMap { Int($0.split(separator: "x").first ?? "") } ?? 1920
         options.wish.height = environment("CAMERA_SIZE").flatMap { Int($0.split(separator: "x").last ?? "") } ?? 1080
-        let camera = V4L2Camera(stream, options, nodes: { nodes }) { path throws(Errno) in try V4L2Node(path: path) }
+        let machine = V4L2Camera.Machine(
+            nodes: { nodes }, connect: { path throws(Errno) in try V4L2Node(path: path) })
+        let camera = V4L2Camera(stream, options, machine: machine)
         let description = try await camera.open()
         let recorder = StreamRecorder(stream) { notice in
             if case .failed(let text, _) = notice { print("\(name): \(text)") }
