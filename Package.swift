@@ -68,7 +68,7 @@ let package = Package(
 
         // Linux and the outside
         room("Platform", ["Timing", "CLinux", "CCrypto"]),
-        room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto"]),
+        room("Transport", ["Platform", "Protocol", "Timing", "CLinux", "CZMQ", "CAvahi", "CCrypto", "CCurl"]),
         room("Devices", ["Platform", "Protocol", "Timing", "Acoustics", "CLinux", "CALSA", "CV4L", "CUdev", "CBlueZ"]),
         room("Episode", ["Platform", "Protocol", "Timing", "CAV"]),
 
@@ -79,7 +79,7 @@ let package = Package(
         room("Agent", ["Transport", "Devices", "Episode", "Acoustics", "Platform", "Protocol", "Timing"]),
         room(
             "Coordinator",
-            ["Transport", "Alignment", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite", "CCurl"]),
+            ["Transport", "Alignment", "Episode", "Acoustics", "Platform", "Protocol", "Timing", "CSQLite"]),
         room("SyncServer", ["Alignment", "Episode", "Platform", "Protocol", "Timing", "CMicroHTTPD"]),
 
         command(

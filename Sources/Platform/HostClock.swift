@@ -24,6 +24,16 @@ package enum HostClock {
     /// CLOCK_TAI in ns: equal to CLOCK_REALTIME when nobody has told the kernel the leap seconds.
     package static var taiNanoseconds: Int64 { read(clinux_CLOCK_TAI) }
 
+    /// How far this machine's time zone is ahead of UTC at an instant.
+    ///
+    /// The corresponding C function is `localtime_r`.
+    package static func zone(at instant: Timestamp<WallTime>) -> Interval {
+        var time = time_t(instant.nanoseconds / 1_000_000_000)
+        var parts = tm()
+        localtime_r(&time, &parts)
+        return .nanoseconds(Int64(parts.tm_gmtoff) * 1_000_000_000)
+    }
+
     private static func read(_ clock: Int32) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)

@@ -1,4 +1,5 @@
 internal import Devices
+internal import Episode
 internal import Platform
 internal import Protocol
 internal import TestSupport
@@ -260,10 +261,13 @@ struct WatchTests {
 
     @Test("a set wall clock and a suspend are told apart")
     func clocks() {
+        // Nobody has told the kernel the leap seconds.
+        var tai = 0.0
         func look(_ watch: inout ClockWatch, _ monotonic: Double, wall: Double, boot: Double) -> [ClockWatch.Finding] {
             watch.look(
                 monotonic: at(monotonic), wall: Timestamp(nanoseconds: 0) + .seconds(wall),
-                boottimeNanoseconds: Interval.seconds(boot).nanoseconds)
+                boottimeNanoseconds: Interval.seconds(boot).nanoseconds,
+                taiNanoseconds: Interval.seconds(wall + tai + 0.000_001).nanoseconds)
         }
         var watch = ClockWatch()
         #expect(look(&watch, 1, wall: 1001, boot: 1).isEmpty)
@@ -273,6 +277,11 @@ struct WatchTests {
         // Asleep for a minute: both other clocks went on.
         #expect(look(&watch, 4, wall: 1061.0005, boot: 64) == [.suspended(.seconds(60))])
         #expect(look(&watch, 5, wall: 1062.0005, boot: 65).isEmpty)
+        // A PTP daemon came: it tells them, and sets the clock from TAI to UTC.
+        tai = 37
+        #expect(look(&watch, 6, wall: 1063.0005, boot: 66) == [.leapSeconds(from: 0, to: 37)])
+        #expect(look(&watch, 7, wall: 1027.0005, boot: 67) == [.stepped(.seconds(-37))])
+        #expect(WallClockRule.name(of: .seconds(-37))?.hasPrefix("TAI minus UTC") == true)
     }
 
     @Test("levels of known signals", arguments: AudioFormat.Encoding.allCases)

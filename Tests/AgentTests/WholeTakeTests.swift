@@ -1,3 +1,4 @@
+internal import Acoustics
 internal import Devices
 internal import Foundation
 internal import Platform
@@ -45,6 +46,7 @@ struct WholeTakeTests {
         #expect((point["chirp_start_ns"] as? NSNumber)?.int64Value == start.nanoseconds)
         #expect((point["chirp_stop_ns"] as? NSNumber)?.int64Value == stop.nanoseconds)
         #expect(point["chirp_start_source"] as? String == "hardware")
+        try hear(start, in: folder)
         try await ingest(fixture, plan, folder)
     }
 
@@ -118,6 +120,24 @@ struct WholeTakeTests {
         #expect((point["monotonic_ns"] as? NSNumber)?.int64Value == commit.start.nanoseconds)
         let log = try Outside.rows("\(folder)/session.log").filter { $0["kind"] as? String == "state" }
         #expect(log.map { $0["detail"] as? String } == ["connected->recording", "recording->stopping"])
+    }
+
+    /// The start chirp is heard in the video when it was played: speaker and microphone are at the host's place.
+    private func hear(_ played: Timestamp<HostTime>, in folder: String) throws {
+        let raw = "\(folder)/../decoded.f32"
+        _ = try Outside.run([
+            "ffmpeg", "-v", "error", "-y", "-i", "\(folder)/cam.mp4", "-map", "0:a:0", "-ar", "48000", "-f", "f32le",
+            raw,
+        ])
+        let data = try Data(contentsOf: URL(fileURLWithPath: raw))
+        try Files.remove(raw)
+        let samples = data.withUnsafeBytes { Array($0.bindMemory(to: Float.self)) }
+        let spec = try #require(ChirpPreset.ultrasonic.startSpec)
+        let filter = try #require(MatchedFilter(specs: [spec], rate: 48_000))
+        let found = try #require((filter.push(samples) + filter.finish()).first)
+        let first = try #require(try Outside.stamps("\(folder)/cam.timestamps.jsonl").first)
+        let wanted = Double(played.nanoseconds - first) / 1e9
+        #expect(abs(found.position / 48_000 - wanted) < 0.001)
     }
 
     private func ingest(_ fixture: AgentFixture, _ plan: TakePlan, _ folder: String) async throws {

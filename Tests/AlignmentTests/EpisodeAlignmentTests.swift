@@ -60,7 +60,8 @@ internal import Testing
         let found = try error(outcome, stage, .host("desk"), .host("bench"), at: 8)
         // The middle of 0 to 8 m is 4 m; the truth is 2.5 m: 1.5 / 343.2 = 4.4 ms, within 4 / 343.2 = 11.7 ms.
         #expect(abs(abs(found.error) - 0.0044) < 0.0003, "\(found)")
-        #expect((0.0115..<0.0135).contains(found.claimed), "\(found)")
+        // Beside that the unknown rates count: 4.25 µs for each ppm of 150 (one deviation), three times: 1.9 ms.
+        #expect((0.0130..<0.0145).contains(found.claimed), "\(found)")
         #expect(outcome.report["summary"]?["primary_stream"]?.string == "desk.cam")
         #expect(outcome.report["streams"]?["bench.cam"]?["method"]?.string == "sound_one_way")
         // Rows of bench begin at 4 s: frame 0 of the map is frame 120 of desk's camera.
@@ -140,7 +141,7 @@ internal import Testing
             let outcome = try align([path], folder)
             #expect(Set(outcome.alignment.placements.keys) == Set(clocks("desk", "desk.b")))
             let found = try error(outcome, stage, .host("desk"), .host("desk.b"), at: 8)
-            #expect(abs(found.error) <= found.claimed && found.claimed < 0.0135, "\(path): \(found)")
+            #expect(abs(found.error) <= found.claimed && found.claimed < 0.0145, "\(path): \(found)")
         }
         // A host with two takes: which one is meant must be said.
         try stage.writePython(1, to: "\(session)/desk.b/ep_20260411_180000_ffffff")

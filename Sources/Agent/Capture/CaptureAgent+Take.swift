@@ -18,6 +18,7 @@ extension CaptureAgent {
             let folder = home.episode(plan.episode)
             try await scribe.make(folder)
             try await store.save(TakeRecord(plan: plan, commit: commit, progress: .committed))
+            gate.arm(at: commit.start)
             let stop = machine.end?.at ?? commit.limit
             let inTake = slots.filter { $0.stage == .running && $0.error == nil && $0.description != nil }
             let sound = SoundChoice.Pair(configuration.sound, among: inTake.compactMap(\.description))
@@ -60,9 +61,12 @@ extension CaptureAgent {
         let inTake = slots.filter(\.isInTake)
         let streams = inTake.compactMap(\.description)
         let errors = slots.filter { !$0.isInTake }.map { $0.error ?? "\($0.stream): not in the take" }
-        enqueue { [scribe, store] in
+        enqueue { [scribe, store, gate] in
             do {
-                try await scribe.begin(plan, commit, streams: streams, errors: errors)
+                let opened = await gate.wait(for: commit.start)
+                try await scribe.begin(
+                    plan, commit, opened: opened, isRealtime: gate.hasRealtimePriority, streams: streams, errors: errors
+                )
                 try await store.update(plan.take) { $0.progress = .recording }
             } catch {
                 await self.writingFailed(error)

@@ -122,10 +122,17 @@ extension CaptureAgent {
 
     private func lookAtClocks() {
         let findings = clocks.look(
-            monotonic: HostClock.now, wall: HostClock.wall, boottimeNanoseconds: HostClock.boottimeNanoseconds)
+            monotonic: HostClock.now, wall: HostClock.wall, boottimeNanoseconds: HostClock.boottimeNanoseconds,
+            taiNanoseconds: HostClock.taiNanoseconds)
         for finding in findings {
             switch finding {
-            case .stepped(let step): note(.clockStep, nil, "the wall clock was set by \(step.seconds) s")
+            case .stepped(let step):
+                let name = WallClockRule.name(of: step).map { " (\($0))" } ?? ""
+                note(.clockStep, nil, "the wall clock was set by \(step.seconds) s\(name); nothing is timed by it")
+            case .leapSeconds(let old, let new):
+                note(
+                    .clockStep, nil,
+                    "the kernel's TAI minus UTC was set from \(old) s to \(new) s; nothing is timed by it")
             case .suspended(let length): note(.suspended, nil, "the machine was suspended for \(length.seconds) s")
             }
         }

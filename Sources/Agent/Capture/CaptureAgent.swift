@@ -75,6 +75,7 @@ package actor CaptureAgent {
     /// Whether anchor and first manifest of the take are on the disk.
     var hasAnchor = false
     var clocks = ClockWatch()
+    nonisolated let gate = StartGate()
     var droppedUntold: [StreamID: Int64] = [:]
     var ticks = 0
     var tickTimer: EventLoop.TimerID?

@@ -53,6 +53,13 @@ package struct AgentService: Sendable {
                 + "\(configuration.devices.count) streams, key \(keys.publicKey.fingerprint), coordinators: "
                 + "\(names.isEmpty ? "none yet; 'downbeat-agent join TOKEN' adds one" : names))")
 
+        say(
+            "clock stamps: \(echo.stamps); real-time priority: "
+                + (echo.hasRealtimePriority && agent.gate.hasRealtimePriority
+                    ? "granted"
+                    : "not granted; when the machine is busy, bounds are wider and starts later (give it CAP_SYS_NICE or "
+                        + "LimitRTPRIO=70, as configs/systemd does)"))
+
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await serve(agent, server) }
             group.addTask { for await event in agent.events { await server.publish(event) } }

@@ -179,7 +179,16 @@ package actor StreamRecorder {
         switch verdict {
         case .before: writer?.passed(sample)
         case .after: return
-        case .inside(let sample), .cut(let sample): write(sample)
+        case .inside(let sample): write(sample)
+        case .cut(let part):
+            if part.capture > sample.capture, case .audio(_, let all) = sample.payload,
+                case .audio(_, let kept) = part.payload
+            {
+                var head = sample
+                head.payload = .audio([], frames: all - kept)
+                writer?.passed(head)
+            }
+            write(part)
         }
     }
 

@@ -41,7 +41,10 @@ actor EpisodeScribe {
     }
 
     /// T0 has come: the anchor, a first manifest and the log's first line, at once.
-    func begin(_ plan: TakePlan, _ commit: Commit, streams: [StreamDescription], errors: [String]) throws {
+    func begin(
+        _ plan: TakePlan, _ commit: Commit, opened: Timestamp<HostTime>?, isRealtime: Bool,
+        streams: [StreamDescription], errors: [String]
+    ) throws {
         guard let folder else { return }
         var point = SyncPoint.atStart(commit.start, host: host)
         point.role = plan.role
@@ -57,6 +60,9 @@ actor EpisodeScribe {
         manifest.hostUUID = hostUUID
         manifest.start = commit.start
         manifest.startBound = commit.bound
+        manifest.gateOpened = opened
+        manifest.hasRealtimePriority = isRealtime
+        manifest.clockClaim = ClockClaim.now
         manifest.errors = errors
         self.manifest = manifest
         try manifest.write(to: "\(folder)/\(EpisodeLayout.manifest)")

@@ -86,7 +86,7 @@ struct HeardPicture {
                 """
                 <g class="\(sweep)"><line x1="\(n(x))" x2="\(n(x))" y1="\(n(y - 16))" y2="\(n(y + 9))"/>\
                 <circle cx="\(n(x))" cy="\(n(y - 16))" r="\(n(2.5 + 3.5 * chirp.confidence))"/>\
-                <title>\(escape(chirp.word)) Hz at \(n(seconds, 6)) s ±\(Words.length(Int64(chirp.deviation))), \
+                <title>\(escape(chirp.word)) Hz at \(n(seconds, 6)) s ±\(Words.length(Int64(min(max(chirp.deviation, 0), 1e15)))), \
                 \(n(chirp.signalToNoise)) dB, confidence \(n(chirp.confidence, 2))</title></g>
                 """)
         }

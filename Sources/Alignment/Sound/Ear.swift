@@ -9,6 +9,9 @@ package struct Ear: Sendable {
     package let specs: [ChirpSpec]
     /// Chirps heard with less confidence aren't taken.
     package let leastConfidence: Double
+    private static let legalRates = 4_000...768_000
+    /// Milliseconds: a spec from a file must not ask for all memory.
+    private static let legalLengths = 10.0...10_000
     /// What is kept to judge whether the microphone could have heard it, seconds.
     private static let judgedSeconds = 10
 
@@ -27,7 +30,7 @@ package struct Ear: Sendable {
     }
 
     package init(specs: [ChirpSpec], leastConfidence: Double = 0) {
-        self.specs = specs
+        self.specs = specs.filter { Self.legalLengths.contains($0.durationMilliseconds) }
         self.leastConfidence = leastConfidence
     }
 
@@ -72,6 +75,10 @@ package struct Ear: Sendable {
         mutating func begin(_ format: SoundFileFormat) {
             hearing.format = format
             let rate = Double(format.rate)
+            guard Ear.legalRates.contains(format.rate) else {
+                hearing.problem = "\(format.rate) samples a second are no sound card's"
+                return
+            }
             usable = ear.specs.filter {
                 max($0.fromHz, $0.toHz) <= rate / 2 * 0.98 && ChirpListener(specs: [$0], rate: rate) != nil
             }

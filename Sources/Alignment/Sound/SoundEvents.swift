@@ -20,6 +20,8 @@ struct SoundEvents: Sendable {
     private static let reach = 45e6
     /// Two clocks may drift apart by so much; crystals are within 100 ppm.
     private static let drift = 200e-6
+    /// Offsets that are looked at; a take has some hundreds.
+    private static let mostTried = 4000
 
     private(set) var events: [SoundEvent] = []
     /// Each connected clock's time minus the first one's, ns.
@@ -89,7 +91,11 @@ struct SoundEvents: Sendable {
         for (spec, time) in own.prefix(200) {
             for other in others.prefix(500) where other.spec.isSameSweep(as: spec) {
                 let (offset, overflow) = time.subtractingReportingOverflow(other.time)
-                if overflow || tried.contains(where: { ($0.offset &- offset).magnitude < 1_000_000 }) { continue }
+                if overflow || tried.count >= Self.mostTried
+                    || tried.contains(where: { ($0.offset &- offset).magnitude < 1_000_000 })
+                {
+                    continue
+                }
                 tried.append(pairs(own, others, offset: offset, anchor: time, reach: reach))
             }
         }

@@ -100,6 +100,8 @@ package struct SoundSolver: Sendable {
             notes: notes, events: events.events)
     }
 
+    private static let mostChirps = 60
+
     /// One recording for each clock: the one with its own stamps first, then the one that heard most.
     static func ears(_ hearings: [SoundHearing]) -> [ClockID: [HeardChirp]] {
         func rank(_ hearing: SoundHearing) -> Int { if case .samples = hearing.source.timing { 1 } else { 0 } }
@@ -110,7 +112,12 @@ package struct SoundSolver: Sendable {
                 old.map { (rank(hearing), hearing.chirps.count) > (rank($0), $0.chirps.count) } ?? true
             if isBetter { chosen[hearing.source.clock] = hearing }
         }
-        return chosen.mapValues(\.chirps)
+        return chosen.mapValues { hearing in
+            // A take has some dozens; what is more is music.
+            guard hearing.chirps.count > mostChirps else { return hearing.chirps }
+            return hearing.chirps.sorted { $0.confidence > $1.confidence }.prefix(mostChirps)
+                .sorted { $0.time < $1.time }
+        }
     }
 
     private func twoWay(

@@ -22,6 +22,11 @@ static inline CURLcode ccurl_set_mime(CURL *handle, curl_mime *mime)
     return curl_easy_setopt(handle, CURLOPT_MIMEPOST, mime);
 }
 
+static inline CURLcode ccurl_set_headers(CURL *handle, struct curl_slist *headers)
+{
+    return curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+}
+
 static inline CURLcode ccurl_set_write(CURL *handle, curl_write_callback callback, void *context)
 {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);

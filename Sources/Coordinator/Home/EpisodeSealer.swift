@@ -67,11 +67,13 @@ package struct EpisodeSealer: Sendable {
         let report = try EpisodeVerifier.verify(folder: folder)
         var figures = VerdictFigures(result.manifest, aggregated: result.aggregated, check: report)
         complete(&figures)
-        figures.add(
-            try TakeWitness(
-                records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
-                speakerDistances: speakerDistances
-            ).testify())
+        let witness = TakeWitness(
+            records: result.records, clocks: plan.clocks, spec: spec ?? self.spec(result.records),
+            speakerDistances: speakerDistances)
+        // A take isn't lost for what couldn't be listened to.
+        do { figures.add(try witness.testify()) } catch {
+            Log("seal").warning("\(folder) wasn't listened to: \(error)")
+        }
         let verdict = VerdictRules().judge(figures)
         try VerdictReport.write(verdict, to: "\(folder)/report.html")
         try verdict.write(to: "\(folder)/verdict.json")
@@ -105,6 +107,8 @@ package struct EpisodeSealer: Sendable {
         plan.participant = record.settings.participant.isEmpty ? nil : record.settings.participant
         plan.start = record.start
         plan.stop = record.stop ?? Self.endOfHosts(plan.clocks, folder)
+        plan.startWall = record.startWall
+        plan.clockClaim = ClockClaim.now
         for host in record.hosts {
             if let files = host.files { plan.files[host.host] = files.files }
             switch host.phase {
@@ -136,6 +140,10 @@ package struct EpisodeSealer: Sendable {
         let clock = "\(folder)/clock_sync.jsonl"
         if Files.size(clock) != nil, let series = try? ClockSyncLog.read(clock) {
             for (name, one) in series { if let host = HostID(rawValue: name) { plan.clocks[host] = one } }
+        }
+        let exchanges = "\(folder)/\(ClockExchangeLog.name)"
+        if Files.size(exchanges) != nil, let events = try? ClockExchangeLog.events(exchanges) {
+            for (name, all) in events { if let host = HostID(rawValue: name) { plan.clockEvents[host] = all } }
         }
         return plan
     }

@@ -1,3 +1,4 @@
+internal import Episode
 internal import Foundation
 internal import Platform
 internal import Protocol
@@ -183,8 +184,11 @@ extension SessionCoordinator {
     }
 
     private func measured(_ host: HostID, _ burst: [ClockExchange<RigTime, HostTime>]) {
-        let isSurprise = clocks.add(burst, of: host)
-        if isSurprise, let probe = talks.values.first(where: { $0.probe?.host == host })?.probe {
+        let events = clocks.add(burst, of: host)
+        for event in events where expected.contains(host) {
+            tell(TakeNote(.warning, host: host, event.message))
+        }
+        if !events.isEmpty, let probe = talks.values.first(where: { $0.probe?.host == host })?.probe {
             // Unstructured: it does nothing but set the pace.
             Task { await probe.hurry() }
         }

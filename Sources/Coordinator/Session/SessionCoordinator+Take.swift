@@ -219,7 +219,8 @@ extension SessionCoordinator {
         guard record.start != nil else { return }
         var lines: [UInt8] = []
         for host in record.settings.hosts {
-            lines += (try? ClockExchangeLog.lines(clocks.takeUnwritten(of: host), of: host)) ?? []
+            let (exchanges, events) = clocks.takeUnwritten(of: host)
+            lines += (try? ClockExchangeLog.lines(exchanges, events: events, of: host)) ?? []
         }
         guard !lines.isEmpty else { return }
         let (all, journal, take) = (lines, journal, record.settings.take)

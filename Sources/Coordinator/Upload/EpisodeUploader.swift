@@ -2,6 +2,7 @@ internal import Glibc
 internal import Platform
 internal import Protocol
 internal import Timing
+internal import Transport
 
 /// What an upload is doing, for the operator.
 package enum UploadProgress: Sendable, Hashable {

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import Platform
 internal import Protocol
+internal import Transport
 
 /// What is sent for one episode, and how a server can be sure that it has it.
 struct UploadPlan: Sendable {

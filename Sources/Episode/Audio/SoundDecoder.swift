@@ -66,7 +66,9 @@ final class SoundDecoder {
         }
         made.pointee.pkt_timebase = stream.pointee.time_base
         let code = avcodec_open2(made, codec, nil)
-        guard code >= 0, made.pointee.sample_rate > 0, made.pointee.ch_layout.nb_channels > 0 else {
+        // A rate from a broken file must not become a size in memory.
+        guard code >= 0, (1000...1_000_000).contains(made.pointee.sample_rate), made.pointee.ch_layout.nb_channels > 0
+        else {
             avcodec_free_context(&decoder)
             return (nil, EpisodeError(path, "its sound can't be decoded: \(LibAV.text(code))"))
         }

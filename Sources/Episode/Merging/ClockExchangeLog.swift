@@ -73,11 +73,39 @@ package struct ClockExchangeRow: Codable, Sendable, Hashable {
 package enum ClockExchangeLog {
     package static let name = "clock_exchanges.jsonl"
 
+    /// Something that was noticed of a host's clock, as a row between the exchanges.
+    private struct EventRow: Codable {
+        var host: String
+        var event: HostManifest.Event
+
+        private enum CodingKeys: String, CodingKey {
+            case host = "host_id"
+            case event
+        }
+    }
+
     /// Whole lines.
-    package static func lines(_ exchanges: [ClockExchange<RigTime, HostTime>], of host: HostID) throws -> [UInt8] {
-        try exchanges.reduce(into: []) { bytes, exchange in
+    package static func lines(
+        _ exchanges: [ClockExchange<RigTime, HostTime>], events: [HostManifest.Event] = [], of host: HostID
+    ) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for exchange in exchanges {
             bytes += try JSONText.encode(ClockExchangeRow(host: host.rawValue, exchange: exchange)) + [0x0A]
         }
+        for event in events { bytes += try JSONText.encode(EventRow(host: host.rawValue, event: event)) + [0x0A] }
+        return bytes
+    }
+
+    /// What was noticed of each host's clock.
+    package static func events(_ path: String) throws -> [String: [HostManifest.Event]] {
+        var found: [String: [HostManifest.Event]] = [:]
+        try LineReader.read(path) { line in
+            guard !line.isTooLong, let row = try? JSONText.decode(EventRow.self, from: Array(line.bytes)) else {
+                return
+            }
+            found[row.host, default: []].append(row.event)
+        }
+        return found
     }
 
     /// The exchanges of each host, each once; lines that are none are left out.

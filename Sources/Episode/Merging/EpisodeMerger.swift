@@ -11,6 +11,11 @@ package struct MergePlan: Sendable {
     package var participant: String?
     package var start: Timestamp<RigTime>?
     package var stop: Timestamp<RigTime>?
+    /// The coordinator's wall clock at the start, and what its own daemons said of it.
+    package var startWall: Timestamp<WallTime>?
+    package var clockClaim: ClockClaim?
+    /// What was noticed of the hosts' clocks from here.
+    package var clockEvents: [HostID: [HostManifest.Event]] = [:]
     /// The clocks of the hosts; those without one are unaligned.
     package var clocks: [HostID: ClockSeries]
     /// Files that were verified when they came; others are hashed now.
@@ -213,17 +218,34 @@ package struct EpisodeMerger {
         let hosts = records.map { record in
             let middle = MergedStreamMaker.middle(record)
             let mapping = middle.flatMap { clock(record.host)?.mapping(at: $0) }
+            let manifest = record.manifest
+            let latency = manifest?.gateOpened.flatMap { opened in manifest?.start.map { opened - $0 } }
+            let wall = wallDifference(record)
+            let noticed = HostID(rawValue: record.host).flatMap { plan.clockEvents[$0] } ?? []
             return MergedManifest.Host(
                 host: record.host, role: record.role, dialect: record.dialect, state: record.state,
                 sdkVersion: record.sdkVersion, clock: mapping,
-                clockBound: middle.flatMap { mapping?.bound(at: $0) }, events: record.manifest?.events ?? [],
-                errors: record.manifest?.errors ?? [])
+                clockBound: middle.flatMap { mapping?.bound(at: $0) }, gateLatency: latency,
+                gateOpenedRig: manifest?.gateOpened.flatMap { clock(record.host)?.rig($0)?.time },
+                hasRealtimePriority: manifest?.hasRealtimePriority, clockClaim: manifest?.clockClaim,
+                wallDifference: wall?.difference, wallBound: wall?.bound,
+                events: (manifest?.events ?? []) + noticed, errors: manifest?.errors ?? [])
         }
         return MergedManifest(
             host: leader ?? plan.episode, role: HostRole.leader.rawValue, sdkVersion: ProductVersion.current,
             streams: streams, session: plan.session, episode: plan.episode, leader: leader,
             task: plan.task ?? records.compactMap(\.task).first,
             participant: plan.participant ?? records.compactMap(\.manifest?.participant).first, start: plan.start,
-            stop: plan.stop, hosts: hosts, notes: notes)
+            stop: plan.stop, clockClaim: plan.clockClaim, hosts: hosts, notes: notes)
+    }
+
+    /// A host's wall clock minus the coordinator's, at the host's anchor.
+    private func wallDifference(_ record: EpisodeRecord) -> (difference: Interval, bound: Interval)? {
+        guard let start = plan.start, let ours = plan.startWall, let anchor = record.anchor, let wall = anchor.wall,
+            let (instant, bound) = clock(record.host)?.rig(Timestamp(nanoseconds: anchor.monotonic))
+        else { return nil }
+        let expected = ours + (instant - start)
+        // 1 ms: the two readings of the wall clocks, each beside a monotonic one, and what the daemons did since.
+        return (Timestamp<WallTime>(nanoseconds: wall) - expected, bound + .milliseconds(1))
     }
 }

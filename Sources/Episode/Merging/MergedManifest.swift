@@ -17,6 +17,16 @@ package struct MergedManifest: Codable, Sendable, Hashable {
         package var clock: ClockMapping<HostTime, RigTime>?
         /// The limit of the error of its clock at the middle of its samples.
         package var clockBound: Interval?
+        /// When it really acted on T0 minus T0, both of its own clock: the latency of its scheduling.
+        package var gateLatency: Interval?
+        /// When it really acted on T0.
+        package var gateOpenedRig: Timestamp<RigTime>?
+        package var hasRealtimePriority: Bool?
+        /// What its own daemons said of its clock at the start.
+        package var clockClaim: ClockClaim?
+        /// Its wall clock minus the coordinator's at T0, and what that can be wrong by.
+        package var wallDifference: Interval?
+        package var wallBound: Interval?
         package var events: [HostManifest.Event]
         package var errors: [String]
 
@@ -26,6 +36,12 @@ package struct MergedManifest: Codable, Sendable, Hashable {
             case sdkVersion = "sdk_version"
             case clock
             case clockBound = "clock_bound_ns"
+            case gateLatency = "gate_latency_ns"
+            case gateOpenedRig = "gate_opened_rig_ns"
+            case hasRealtimePriority = "realtime_priority"
+            case clockClaim = "clock_discipline"
+            case wallDifference = "wall_minus_coordinator_ns"
+            case wallBound = "wall_bound_ns"
             case events, errors
         }
     }
@@ -43,6 +59,8 @@ package struct MergedManifest: Codable, Sendable, Hashable {
     /// T0 and T1.
     package var start: Timestamp<RigTime>?
     package var stop: Timestamp<RigTime>?
+    /// What the coordinator's own daemons said of its clock.
+    package var clockClaim: ClockClaim?
     package var hosts: [Host]
     package var notes: [EpisodeNote]
 
@@ -69,6 +87,7 @@ package struct MergedManifest: Codable, Sendable, Hashable {
         case task, participant
         case start = "start_rig_ns"
         case stop = "stop_rig_ns"
+        case clockClaim = "clock_discipline"
         case hosts, notes
     }
 }

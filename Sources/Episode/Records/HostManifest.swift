@@ -56,6 +56,12 @@ package struct HostManifest: Codable, Sendable, Hashable {
     package var stop: Timestamp<HostTime>?
     /// The limit of the error of `start` against rig time.
     package var startBound: Interval?
+    /// When this host really acted on T0; minus `start` it is the latency of its scheduling.
+    package var gateOpened: Timestamp<HostTime>?
+    /// Whether the thread that did so had real-time priority.
+    package var hasRealtimePriority: Bool?
+    /// What the host's own daemons said of its clock at the start.
+    package var clockClaim: ClockClaim?
     package var stopReason: String?
     package var events: [Event]
     /// What this host played, and when its first sample left.
@@ -115,6 +121,9 @@ package struct HostManifest: Codable, Sendable, Hashable {
         case start = "start_ns"
         case stop = "stop_ns"
         case startBound = "start_bound_ns"
+        case gateOpened = "gate_opened_ns"
+        case hasRealtimePriority = "realtime_priority"
+        case clockClaim = "clock_discipline"
         case stopReason = "stop_reason"
         case events, chirps, errors
     }

@@ -43,11 +43,14 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
         package var expected: Int64?
         package var dropped: Int64
         package var largestGapMilliseconds: Double
+        /// The first sample minus T0 on rig time: the device's part of the start's skew.
+        package var firstAfterStartMilliseconds: Double?
 
         private enum CodingKeys: String, CodingKey {
             case id = "stream_id"
             case kind, color, reasons, samples, expected, dropped
             case largestGapMilliseconds = "largest_gap_ms"
+            case firstAfterStartMilliseconds = "first_after_start_ms"
         }
     }
 
@@ -58,11 +61,16 @@ package struct EpisodeVerdict: Codable, Sendable, Hashable {
         package var reasons: [Reason]
         package var streams: [Stream]
         package var clockBoundMicroseconds: Double?
+        /// When it acted on T0 minus T0: the scheduling's part of the start's skew.
+        package var gateLatencyMicroseconds: Double?
+        package var hasRealtimePriority: Bool?
 
         private enum CodingKeys: String, CodingKey {
             case id = "host_id"
             case color, reasons, streams
             case clockBoundMicroseconds = "clock_bound_us"
+            case gateLatencyMicroseconds = "gate_latency_us"
+            case hasRealtimePriority = "realtime_priority"
         }
     }
 

@@ -51,6 +51,11 @@ package struct VerdictFigures: Sendable {
         package var stopChirpHeard: Bool?
         /// Why its microphone heard nothing; nil when it heard, or nobody looked.
         package var hearingProblem: String?
+        /// Its wall clock against the coordinator's.
+        package var wallClock: WallClockRule.Comparison?
+        /// When it acted on T0 minus T0, by its own clock.
+        package var gateLatency: Interval?
+        package var hasRealtimePriority: Bool?
         package var events: [String]
         package var errors: [String]
         package var streams: [Stream]
@@ -95,6 +100,12 @@ package struct VerdictFigures: Sendable {
             var host = Host(id: part.host)
             host.isRecovered = part.state != .finished
             host.clockBound = part.clockBound
+            if let difference = part.wallDifference, let bound = part.wallBound {
+                host.wallClock = WallClockRule.Comparison(
+                    difference: difference, bound: bound, host: part.clockClaim, rig: merged.clockClaim)
+            }
+            host.gateLatency = part.gateLatency
+            host.hasRealtimePriority = part.hasRealtimePriority
             host.events = part.events.map(\.message)
             host.errors = part.errors
             host.missing = aggregated.hosts.first { $0.id == part.host && $0.status != .ok }

@@ -42,20 +42,26 @@ package enum VerdictReport {
 
     private static func section(_ host: EpisodeVerdict.Host) -> String {
         let clock = host.clockBoundMicroseconds.map { "clock within \(VerdictRules.tenths($0)) µs" } ?? "clock unknown"
+        let gate = host.gateLatencyMicroseconds.map {
+            " · began \(VerdictRules.tenths($0)) µs after T0"
+                + (host.hasRealtimePriority == false ? " (without real-time priority)" : "")
+        }
         let rows = host.streams.map { stream in
             """
             <tr><td>\(word(stream.color))</td><td>\(escape(stream.id))</td><td>\(stream.kind.rawValue)</td>\
             <td class="number">\(stream.samples)</td><td class="number">\(stream.expected.map(String.init) ?? "–")</td>\
             <td class="number">\(stream.dropped)</td>\
             <td class="number">\(VerdictRules.tenths(stream.largestGapMilliseconds)) ms</td>\
+            <td class="number">\(stream.firstAfterStartMilliseconds.map { "\(VerdictRules.tenths($0)) ms" } ?? "–")</td>\
             <td>\(stream.reasons.map { escape($0.text) }.joined(separator: "<br>"))</td></tr>
             """
         }
         return """
-            <h2>\(word(host.color)) \(escape(host.id)) · \(clock)</h2>
+            <h2>\(word(host.color)) \(escape(host.id)) · \(clock)\(gate ?? "")</h2>
             \(list(host.reasons))
             <table>
             <tr><th></th><th>stream</th><th>kind</th><th>samples</th><th>expected</th><th>dropped</th><th>largest gap</th>\
+            <th>first after T0</th>\
             <th></th></tr>
             \(rows.joined(separator: "\n"))
             </table>

@@ -65,12 +65,15 @@ package struct VerdictRules: Sendable {
             reasons.append(.init(.amber, "host \(host.id): its program died in the take; what was on the disk is here"))
         }
         if !host.streams.isEmpty { reasons += clockReasons(host) + chirpReasons(host, figures.chirp) }
+        if let wall = host.wallClock, let reason = WallClockRule.judge(host.id, wall) { reasons.append(reason) }
         reasons += host.events.map { .init(.amber, "host \(host.id): \($0)") }
         reasons += host.errors.map { .init(.amber, "host \(host.id): \($0)") }
         let color = (reasons.map(\.color) + streams.map(\.color)).max() ?? .green
         return EpisodeVerdict.Host(
             id: host.id, color: color, reasons: reasons, streams: streams,
-            clockBoundMicroseconds: host.clockBound.map { Double($0.nanoseconds) / 1_000 })
+            clockBoundMicroseconds: host.clockBound.map { Double($0.nanoseconds) / 1_000 },
+            gateLatencyMicroseconds: host.gateLatency.map { Double($0.nanoseconds) / 1_000 },
+            hasRealtimePriority: host.hasRealtimePriority)
     }
 
     private func clockReasons(_ host: VerdictFigures.Host) -> [EpisodeVerdict.Reason] {
@@ -129,7 +132,8 @@ package struct VerdictRules: Sendable {
         return EpisodeVerdict.Stream(
             id: stream.id, kind: stream.kind, color: reasons.map(\.color).max() ?? .green, reasons: reasons,
             samples: stream.samples, expected: expected, dropped: stream.dropped,
-            largestGapMilliseconds: stream.largestGap.milliseconds)
+            largestGapMilliseconds: stream.largestGap.milliseconds,
+            firstAfterStartMilliseconds: stream.firstAfterStart?.milliseconds)
     }
 
     private func lossReasons(_ stream: VerdictFigures.Stream, _ name: String, _ expected: Int64?) -> [EpisodeVerdict

@@ -1,5 +1,6 @@
 internal import Platform
 package import Protocol
+internal import Synchronization
 package import Timing
 
 /// The coordinator's end of the clock exchange with one host.
@@ -44,6 +45,9 @@ package actor ClockProbe {
     /// The thread of all probes.
     private static let sharedLoop = EventLoop(name: "clock-probe", fifoPriority: 60)
 
+    /// How many probes run, for sharing the thread.
+    private static let running = Mutex(0)
+
     /// Whether the probes' thread has real-time priority; without it bounds are wider when the machine is busy.
     package static var hasRealtimePriority: Bool { sharedLoop.hasRealtimePriority }
 
@@ -68,8 +72,8 @@ package actor ClockProbe {
     private var search = AddressSearch()
     private var pace: ProbePace
     private var isAnswering = false
-    private var hasHurry = false
     private var patience: EventLoop.TimerID?
+    private var pause: (continuation: CheckedContinuation<Void, Never>, timer: EventLoop.TimerID)?
     private var count = Counts()
 
     /// A probe of a host at its addresses, the likeliest first, under the 32 bytes that it gave with its welcome.
@@ -120,7 +124,7 @@ package actor ClockProbe {
     /// Exchanges fast for a while: something about the clocks was a surprise.
     package func hurry() {
         pace.hurry(at: HostClock.rigNow)
-        hasHurry = true
+        endPause()
     }
 
     /// Exchanges until the task is cancelled; the stream ends then.
@@ -134,20 +138,37 @@ package actor ClockProbe {
             Log("clock").error("host \(host): no clock exchange: \(error)")
             return
         }
+        Self.running.withLock { $0 += 1 }
         defer {
+            Self.running.withLock { $0 -= 1 }
             loop.unwatch(descriptor)
             continuation.finish()
         }
         while !Task.isCancelled {
             await performBurst()
-            let end = HostClock.now + pace.pause(at: HostClock.rigNow)
-            hasHurry = false
-            // A long pause in parts, so that a hurry doesn't wait for its end.
-            while !hasHurry, HostClock.now < end {
-                let part = min(end, HostClock.now + .milliseconds(500))
-                guard (try? await loop.sleep(until: part)) != nil else { return }
-            }
+            let hosts = Self.running.withLock { $0 }
+            await rest(until: HostClock.now + pace.pause(at: HostClock.rigNow, hosts: hosts))
         }
+    }
+
+    /// Suspends until an instant, a hurry, or the end of the task.
+    private func rest(until end: Timestamp<HostTime>) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let timer = loop.schedule(at: end) { [weak self] in self?.assumeIsolated { $0.endPause() } }
+                pause = (continuation, timer)
+            }
+        } onCancel: {
+            // It runs after the pause has begun, since that is on the loop's thread now.
+            loop.perform { [weak self] in self?.assumeIsolated { $0.endPause() } }
+        }
+    }
+
+    private func endPause() {
+        guard let pause else { return }
+        self.pause = nil
+        loop.cancel(pause.timer)
+        pause.continuation.resume()
     }
 
     // MARK: Private

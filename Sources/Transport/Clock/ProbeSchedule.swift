@@ -18,6 +18,10 @@ package struct ProbeSchedule: Sendable, Hashable {
     package var patience = Interval.milliseconds(100)
     /// From burst to burst while nobody answers.
     package var searchPause = Interval.milliseconds(200)
+    /// With many hosts each has its turn more seldom: so much of a pause for each of them.
+    ///
+    /// 64 hosts: 2.6 s, which costs the coordinator under 2 % of a core and the bounds some tenths of a µs.
+    package var shareOfHost = Interval.milliseconds(40)
 
     package init() {}
 }
@@ -38,11 +42,12 @@ struct ProbePace: Sendable {
         max(1, isQuick(at: now) || isDisturbed || !isKnown ? schedule.quickBurst : schedule.steadyBurst)
     }
 
-    /// The pause after a burst.
-    func pause(at now: Timestamp<RigTime>) -> Interval {
+    /// The pause after a burst, when so many hosts are probed.
+    func pause(at now: Timestamp<RigTime>, hosts: Int = 1) -> Interval {
+        let share = schedule.shareOfHost * Int64(hosts)
         guard isKnown else { return schedule.searchPause }
         if isQuick(at: now) { return schedule.quickPause }
-        return isDisturbed ? schedule.disturbedPause : schedule.steadyPause
+        return isDisturbed ? max(schedule.disturbedPause, share / 4) : max(schedule.steadyPause, share)
     }
 
     /// Takes a burst's outcome in: its least delay, nil when nothing was answered.

@@ -38,6 +38,17 @@ internal import Timing
         #expect(pace.pause(at: at(9000)) == schedule.searchPause)
     }
 
+    @Test("with many hosts each has its turn more seldom, never so seldom that its clock is in holdover after 3 s")
+    func manyHosts() {
+        var pace = ProbePace(schedule: schedule)
+        pace.note(sent: 16, answered: 16, leastDelay: .microseconds(200), at: at(0))
+        #expect(pace.pause(at: at(100), hosts: 64) == schedule.quickPause)
+        #expect(pace.pause(at: at(5000), hosts: 25) == .milliseconds(1000))
+        #expect(pace.pause(at: at(5000), hosts: 64) == .milliseconds(2560))
+        pace.note(sent: 8, answered: 2, leastDelay: .microseconds(200), at: at(6000))
+        #expect(pace.pause(at: at(6000), hosts: 64) == .milliseconds(640))
+    }
+
     @Test("a path that has become slower for good is the usual one after a while")
     func newPath() {
         var pace = ProbePace(schedule: schedule)

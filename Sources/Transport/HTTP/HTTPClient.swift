@@ -4,31 +4,35 @@ internal import Platform
 internal import Synchronization
 
 /// A transfer that didn't come to an answer of the server.
-struct TransferError: Error, Sendable, CustomStringConvertible {
-    let description: String
+package struct TransferError: Error, Sendable, CustomStringConvertible {
+    package let description: String
     /// Whether it can go better by itself: the network, not the input.
-    let isRetriable: Bool
-    var isCancelled = false
+    package let isRetriable: Bool
+    package var isCancelled = false
+
+    package init(description: String, isRetriable: Bool, isCancelled: Bool = false) {
+        (self.description, self.isRetriable, self.isCancelled) = (description, isRetriable, isCancelled)
+    }
 }
 
 /// One part of a multipart form.
-enum FormPart: Sendable, Hashable {
+package enum FormPart: Sendable, Hashable {
     case field(name: String, value: String)
     /// Streamed from disk.
     case file(name: String, fileName: String, path: String)
 }
 
 /// What a server answered.
-struct HTTPAnswer: Sendable {
-    let status: Int
-    let body: [UInt8]
+package struct HTTPAnswer: Sendable {
+    package let status: Int
+    package let body: [UInt8]
 }
 
 /// Blocking HTTP by libcurl: bounded memory, no limit on the whole time of a transfer, a limit on silence.
 ///
 /// Concurrency: each call makes its own handle and uses it on the caller's thread, which must be one that may block.
 /// `cancel` may come from any thread.
-final class HTTPClient: Sendable {
+package final class HTTPClient: Sendable {
     /// Seconds for a connection to come about.
     static let connectSeconds = 10
     /// A transfer that moves less than a byte a second for so long is given up; a server may need a while to bring a
@@ -38,16 +42,37 @@ final class HTTPClient: Sendable {
     private static let isReady = ccurl_global_init() == CURLE_OK
     private let cancellation = Cancellation()
 
+    package init() {}
+
     /// Ends the running and all later transfers.
-    func cancel() { cancellation.isCancelled.store(true, ordering: .releasing) }
+    package func cancel() { cancellation.isCancelled.store(true, ordering: .releasing) }
 
     /// Fetches a small body.
     ///
-    /// `seconds` is the limit for the whole of it.
-    func get(_ url: String, limit: Int = 64 << 20, seconds: Int = 15) throws(TransferError) -> HTTPAnswer {
+    /// `seconds` is the limit for the whole of it; it goes through the network adapter `interface`, when one is named.
+    package func get(
+        _ url: String, limit: Int = 64 << 20, seconds: Int = 15, interface: String? = nil
+    ) throws(TransferError) -> HTTPAnswer {
         let transfer = Transfer(cancellation, limit: Int64(limit))
         let status = try perform(url, transfer) { handle in
             _ = ccurl_set_long(handle, CURLOPT_TIMEOUT, seconds)
+            if let interface { _ = ccurl_set_string(handle, CURLOPT_INTERFACE, "if!\(interface)") }
+        }
+        return HTTPAnswer(status: status, body: transfer.body)
+    }
+
+    /// Sends a JSON text and fetches a small answer.
+    package func post(
+        json: [UInt8], to url: String, seconds: Int = 15, interface: String? = nil
+    ) throws(TransferError) -> HTTPAnswer {
+        let transfer = Transfer(cancellation, limit: 16 << 20)
+        let headers = curl_slist_append(nil, "Content-Type: application/json")
+        defer { curl_slist_free_all(headers) }
+        let status = try perform(url, transfer) { handle in
+            _ = ccurl_set_long(handle, CURLOPT_TIMEOUT, seconds)
+            _ = ccurl_set_headers(handle, headers)
+            _ = ccurl_set_string(handle, CURLOPT_COPYPOSTFIELDS, String(decoding: json, as: UTF8.self))
+            if let interface { _ = ccurl_set_string(handle, CURLOPT_INTERFACE, "if!\(interface)") }
         }
         return HTTPAnswer(status: status, body: transfer.body)
     }
@@ -55,7 +80,7 @@ final class HTTPClient: Sendable {
     /// Fetches a file to a path; the file is whole and on the disk, or it isn't there.
     ///
     /// An answer other than 200 comes back with its body and writes no file.
-    func download(_ url: String, to path: String, limit: Int64) throws(TransferError) -> HTTPAnswer {
+    package func download(_ url: String, to path: String, limit: Int64) throws(TransferError) -> HTTPAnswer {
         let side = "\(path).part"
         let transfer = Transfer(cancellation, limit: limit)
         do throws(SystemError) {
@@ -78,10 +103,48 @@ final class HTTPClient: Sendable {
         return HTTPAnswer(status: status, body: [])
     }
 
+    /// Fetches what a file lacks: it goes on at the end of what lies at the path already.
+    ///
+    /// A server that doesn't know ranges sends the whole of it, which then takes the place of the part. What came before
+    /// the network broke stays; the file isn't fsynced.
+    ///
+    /// - Parameters:
+    ///   - url: of the file.
+    ///   - path: where the part lies.
+    ///   - limit: bytes that the whole file may have.
+    ///   - interface: the network adapter that it must go through; nil leaves it to the routes.
+    ///   - silent: seconds without a byte after which it is given up.
+    ///   - progress: is told the bytes that are at the path.
+    /// - Throws: `TransferError`; what came stays.
+    /// - Returns: the server's status; 200, 206, and 416 for a part that is whole already are good.
+    package func fetch(
+        _ url: String, to path: String, limit: Int64, interface: String? = nil, silent: Int = 20,
+        progress: @escaping (Int64) -> Void = { _ in }
+    ) throws(TransferError) -> Int {
+        let transfer = Transfer(cancellation, limit: limit)
+        let present: Int64
+        do throws(SystemError) {
+            let file = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT)
+            present = Int64(max(lseek(file.rawValue, 0, SEEK_END), 0))
+            transfer.file = consume file
+        } catch {
+            throw TransferError(description: "\(error)", isRetriable: false)
+        }
+        transfer.present = present
+        transfer.received = progress
+        return try perform(url, transfer) { handle in
+            // Not RESUME_FROM, which takes a server without ranges for an error.
+            if present > 0 { _ = ccurl_set_string(handle, CURLOPT_RANGE, "\(present)-") }
+            _ = ccurl_set_long(handle, CURLOPT_LOW_SPEED_TIME, silent)
+            if let interface { _ = ccurl_set_string(handle, CURLOPT_INTERFACE, "if!\(interface)") }
+        }
+    }
+
     /// Sends a multipart form.
     ///
     /// `progress` is told the bytes sent and the bytes in all.
-    func post(_ url: String, _ parts: [FormPart], progress: @escaping (Int64, Int64) -> Void) throws(TransferError)
+    package func post(_ url: String, _ parts: [FormPart], progress: @escaping (Int64, Int64) -> Void)
+        throws(TransferError)
         -> HTTPAnswer
     {
         let transfer = Transfer(cancellation, limit: 16 << 20)
@@ -151,6 +214,10 @@ final class HTTPClient: Sendable {
         try check()
         let code = curl_easy_perform(handle)
         transfer.handle = nil
+        var status = 0
+        _ = ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+        // A range that begins at the end of the file: libcurl takes it for an error.
+        if status == 416 { return status }
         guard code == CURLE_OK else {
             if let failure = transfer.failure { throw failure }
             let detail = String(cString: reason)
@@ -159,8 +226,6 @@ final class HTTPClient: Sendable {
                 isRetriable: !HTTPClient.final.contains(code.rawValue),
                 isCancelled: code == CURLE_ABORTED_BY_CALLBACK)
         }
-        var status = 0
-        _ = ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
         return status
     }
 
@@ -189,6 +254,9 @@ private final class Transfer {
     var body: [UInt8] = []
     var failure: TransferError?
     var progress: ((Int64, Int64) -> Void)?
+    /// What lay there before; nil for a transfer that begins anew.
+    var present: Int64?
+    var received: ((Int64) -> Void)?
 
     init(_ cancellation: Cancellation, limit: Int64) {
         self.cancellation = cancellation
@@ -206,16 +274,28 @@ private final class Transfer {
         var status = 0
         if let handle { _ = ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status) }
         // An error's text goes to memory, also when a file was asked for.
-        if file == nil || status != 200 {
+        if file == nil || (status != 200 && !(status == 206 && present != nil)) {
             guard body.count + bytes.count <= 64 << 20 else { return false }
             body += bytes
             return true
         }
-        do throws(Errno) { try file?.writeAll(bytes) } catch {
+        do throws(Errno) {
+            if let before = present, before > 0, status == 200, count == Int64(bytes.count) { try begin() }
+            try file?.writeAll(bytes)
+            received?((present ?? 0) + count)
+        } catch {
             failure = TransferError(description: "writing the download: \(error)", isRetriable: false)
             return false
         }
         return true
+    }
+
+    /// The server sends the whole file: what is there goes.
+    private func begin() throws(Errno) {
+        guard let number = file?.rawValue else { return }
+        try throwingErrno { ftruncate(number, 0) }
+        try throwingErrno { lseek(number, 0, SEEK_SET) }
+        present = 0
     }
 
     func synchronize() throws(Errno) { try file?.synchronize() }
