@@ -54,7 +54,10 @@ actor LowEnergyScanner {
             try loop.watch(socket.descriptor, for: .readable) { [weak self] _ in
                 self?.assumeIsolated { $0.read() }
             }
-        } catch { throw Self.words(error.errno, adapter) }
+        } catch {
+            stop()
+            throw Self.words(error.errno, adapter)
+        }
         renew()
         let result = await withCheckedContinuation { waiter = $0 }
         stop()
