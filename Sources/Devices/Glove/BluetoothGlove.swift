@@ -23,11 +23,11 @@ package struct BluetoothGlove: GloveTransport {
 
     /// After this a glove whose name says nothing, or the other side, is asked for its configuration.
     private static let namePatience = Interval.seconds(2)
-    /// Packets come each 30 or 12 ms.
+    /// 8.75 ms: packets come each 30 or 12 ms.
     ///
-    /// An interval of which these are multiples would let each packet wait as long as the one
-    /// before it, and nobody could tell how long; with 11.25 ms the waits go around.
-    private static let wish = ConnectionWish(interval: .microseconds(11_250)...(.microseconds(11_250)))
+    /// An interval of which these are multiples would let each packet wait as long as the one before it, and nobody could
+    /// tell how long. 30 ms are 24 steps of 1.25 ms and this is 7 of them, so the waits go around in seven steps.
+    private static let wish = ConnectionWish(interval: .microseconds(8_750)...(.microseconds(8_750)))
     private static let connectPatience = Interval.seconds(6)
 
     private let central: LowEnergyCentral

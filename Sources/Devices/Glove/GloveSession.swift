@@ -238,6 +238,8 @@ package actor GloveSession {
             if malformed == 1 { tell("\(what); such packets are left out") }
         case .note(let text): tell(text)
         case .path(let path):
+            // While a link is made its parameters change; what counts is what they are in the end.
+            guard connection != nil else { return }
             for modality in GloveModality.allCases where rows[modality].map({ $0.path != path }) ?? false {
                 rows[modality]?.replacePath(path)
             }

@@ -38,7 +38,18 @@ struct BluetoothLab {
     static func adapter(_ scripts: [GloveScript], truth: [Truth]) throws -> VirtualAdapter {
         guard let own = BluetoothAddress(own) else { throw Failure("no address") }
         let places = [left, right].compactMap { BluetoothAddress($0, .random) }
-        return VirtualAdapter(own: own) {
+        return VirtualAdapter(
+            own: own,
+            onDelivery: { address, packet, instant in
+                // Notification: opcode, handle, then the glove's packet: count, flags, number of the first sample.
+                var reader = ByteReader(packet)
+                guard reader.u8() == 0x1B, reader.u16() != nil, let count = reader.u8(), reader.u8() != nil,
+                    let first = reader.u32()
+                else { return }
+                let index = places.firstIndex(of: address) ?? 0
+                truth[index].delivered(Int(first) + Int(count) - 1, instant)
+            }
+        ) {
             zip(zip(places, scripts), truth).map { place, truth in
                 let glove = GlovePeripheral(place.1, at: HostClock.now)
                 glove.onSample = { index, _, taken in truth.note(index, taken) }

@@ -1,6 +1,6 @@
 internal import Glibc
 package import Platform
-internal import Timing
+package import Timing
 
 /// Gives the kernel an adapter that isn't there (/dev/vhci), with emulated devices in its range.
 ///
@@ -19,7 +19,15 @@ package actor VirtualAdapter {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    package init(own: BluetoothAddress, _ make: sending @escaping () -> [(BluetoothAddress, any EmulatedPeripheral)]) {
+    /// Called on this thread when a packet of a device has been handed to the kernel, with the instant just before it.
+    private let onDelivery: (@Sendable (BluetoothAddress, [UInt8], Timestamp<HostTime>) -> Void)?
+
+    package init(
+        own: BluetoothAddress,
+        onDelivery: (@Sendable (BluetoothAddress, [UInt8], Timestamp<HostTime>) -> Void)? = nil,
+        _ make: sending @escaping () -> [(BluetoothAddress, any EmulatedPeripheral)]
+    ) {
+        self.onDelivery = onDelivery
         self.own = own
         loop = EventLoop(name: "emu-vhci", fifoPriority: 6)
         devices = make()
@@ -34,6 +42,7 @@ package actor VirtualAdapter {
         controller = VirtualController(own: own, devices: devices) { packet in
             _ = packet.withUnsafeBytes { write(number, $0.baseAddress, $0.count) }
         }
+        controller?.onDelivery = onDelivery
         try loop.watch(number, for: .readable) { [weak self] _ in self?.assumeIsolated { $0.read() } }
         step()
     }

@@ -47,6 +47,8 @@ package final class VirtualController {
     private static let dataSize: UInt16 = 251
     private static let firstHandle: UInt16 = 0x40
 
+    /// Called when an ATT packet of a device has been handed to the host: the proof of what the way from there takes.
+    package var onDelivery: ((BluetoothAddress, _ packet: [UInt8], Timestamp<HostTime>) -> Void)?
     private let own: BluetoothAddress
     private let peers: [Peer]
     private let output: ([UInt8]) -> Void
@@ -282,7 +284,10 @@ package final class VirtualController {
         guard now >= due else { return due }
         peer.connection?.outgoing = []
         peer.connection?.due = nil
-        for packet in connection.outgoing { send(peer, channel: 4, packet) }
+        for packet in connection.outgoing {
+            send(peer, channel: 4, packet)
+            onDelivery?(peer.address, packet, now)
+        }
         return nil
     }
 

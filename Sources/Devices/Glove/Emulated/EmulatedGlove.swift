@@ -35,7 +35,7 @@ package struct GloveScript: Sendable, Hashable {
     /// Percent.
     package var battery = 87
 
-    /// Packets are held back for a random time of up to so many seconds, and come together then.
+    /// Half of the time the air is blocked, for so many seconds at a time; what was held back comes together then.
     package var burst = 0.0
     /// Of the packets, how many of a hundred are lost, and how many are sent twice.
     package var lossPercent = 0.0

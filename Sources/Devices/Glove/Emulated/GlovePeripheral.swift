@@ -34,6 +34,8 @@ package final class GlovePeripheral: EmulatedPeripheral {
     /// Packets on their way, in order.
     private var queue: [(release: Timestamp<HostTime>, bytes: [UInt8])] = []
     private var lastRelease = Timestamp<HostTime>(nanoseconds: 0)
+    /// When the air is blocked next, or since when.
+    private var blocked = Timestamp<HostTime>(nanoseconds: 0)
     private var moments: [GloveScript.Moment]
     private var downUntil = Timestamp<HostTime>(nanoseconds: 0)
     private var stalledUntil = Timestamp<HostTime>(nanoseconds: 0)
@@ -129,6 +131,17 @@ package final class GlovePeripheral: EmulatedPeripheral {
     /// A packet is whole with its last sample.
     private func ready(_ count: Int) -> Timestamp<HostTime> { taken(next + Int64(count) - 1) }
 
+    /// The air is clear for a while, and then blocked for as long as a burst: all that was held back comes together.
+    private func release(_ ready: Timestamp<HostTime>) -> Timestamp<HostTime> {
+        guard current.burst > 0 else { return ready }
+        let length = Interval.seconds(current.burst)
+        while ready >= blocked + length {
+            // As often blocked as clear, on the average.
+            blocked = max(blocked + length, ready - length) + .seconds(2 * current.burst * noise.uniform())
+        }
+        return ready >= blocked ? blocked + length : ready
+    }
+
     private func send(from first: Int64, count: Int, ready: Timestamp<HostTime>) {
         let bytes = glove.packet(from: first, count: count)
         guard link != nil, ready >= stalledUntil, !current.isStalled,
@@ -136,8 +149,8 @@ package final class GlovePeripheral: EmulatedPeripheral {
         else { return }
         if current.lossPercent > 0, noise.uniform() * 100 < current.lossPercent { return }
         for index in first..<first + Int64(count) { onSample?(index, glove.counter(of: index), taken(index)) }
-        if current.burst > 0, ready > lastRelease { lastRelease = ready + .seconds(current.burst * noise.uniform()) }
-        let release = max(ready, lastRelease)
+        let release = max(release(ready), lastRelease)
+        lastRelease = release
         guard queue.count < Self.longestQueue else { return }
         queue.append((release, packet))
         if current.duplicatePercent > 0, noise.uniform() * 100 < current.duplicatePercent {
