@@ -261,7 +261,7 @@ internal import Timing
         let start = HostClock.now + .milliseconds(500)
         let commit = Commit(take: plan.take, start: start, bound: .microseconds(20), limit: start + .seconds(30))
         let refusal = await #expect(throws: Refusal.self) { try await fixture.ask(.commit(commit)) }
-        #expect(refusal?.message == "host left: cam: the camera was unplugged")
+        #expect(refusal?.message.hasSuffix("host left: cam: the camera was unplugged") == true)
         #expect(try Files.list(fixture.home.episodes).isEmpty)
     }
 
@@ -273,6 +273,8 @@ internal import Timing
         let plan = fixture.plan(policy: .warn, chirp: .off)
         let commit = try await fixture.start(plan, lead: 0.2)
         away.report(.interrupted(since: HostClock.now, cause: "unplugged"))
+        // Told first: an interruption that is over before the agent looks, some times a second, is only a gap.
+        #expect(try await events.wait(for: .streamStalled).stream?.rawValue == "away")
         for i in 0..<10 { good.deliver(at: commit.start + .milliseconds(Int64(i) * 10)) }
         _ = try await events.wait(for: .allStreaming)
         away.report(.gap(from: commit.start, to: commit.start + .milliseconds(500), cause: "unplugged"))

@@ -75,7 +75,9 @@ actor EpisodeScribe {
     func note(_ report: ChirpReport, spec: ChirpSpec?) throws {
         guard let folder, var point else { return }
         point.note(report, spec: spec)
-        manifest?.chirps = (manifest?.chirps ?? []) + [report]
+        // Read before the assignment: within it the optional is being changed already, and the runtime ends the program.
+        let chirps = (manifest?.chirps ?? []) + [report]
+        manifest?.chirps = chirps
         self.point = point
         try point.write(to: "\(folder)/\(EpisodeLayout.syncPoint)")
         let when = report.emitted.map { "at \($0.nanoseconds)" } ?? "not at all"
