@@ -56,8 +56,13 @@ package struct BluetoothGlove: GloveTransport {
             } catch {
                 // Another one may be the right one, when none was named.
                 if error.code == .unsupported { claims.release("\(peer)") }
-                guard error.code == .unsupported, peers.isEmpty, HostClock.now < deadline else { throw error }
-                wrong.insert(peer)
+                guard peers.isEmpty, HostClock.now < deadline else { throw error }
+                switch error.code {
+                case .unsupported: wrong.insert(peer)
+                // Another stream was quicker; it may turn out to be the wrong one for it.
+                case .busy: break
+                default: throw error
+                }
             }
         }
     }
@@ -240,7 +245,10 @@ private final class GloveReceiver: Sendable {
             handler(.path(.bluetooth(connectionInterval: parameters.interval)))
             guard parameters.interval > Self.slow else { return }
             handler(.note("its link is slow: \(parameters)"))
-        case .ended(let reason): handler(.ended("\(reason)"))
+        case .ended(let reason):
+            // While the link is made, whoever makes it is told by the requests that fail.
+            guard source.withLock({ $0 != nil }) else { return }
+            handler(.ended("\(reason)"))
         }
     }
 }

@@ -139,14 +139,13 @@ struct CaptureProof {
         figure(
             "\(side)_missing", Double((first...max(first, last)).count { !have.contains($0) && !inGaps.contains($0) }))
         // From the emulator's hand to ours: what the emulated machine takes for it, ten times as slow as a real one. No fit
-        // can see a delay that every packet has, so its least is told beside the error, and taken off it.
+        // can see a delay that every packet has, so its median is told beside the error, and taken off it.
         let deliveries = truths.allDeliveries
         let ways = zip(numbers, content.samples).compactMap { number, sample in
             deliveries[number].map { (sample.arrival - $0).milliseconds }
         }.sorted()
-        let machine = ways.first ?? 0
+        let machine = ways.isEmpty ? 0 : ways[ways.count / 2]
         figure("\(side)_machine_ms", machine)
-        figure("\(side)_machine_p50_ms", ways.isEmpty ? 0 : ways[ways.count / 2])
         let plain = zip(numbers, content.samples).compactMap { number, sample in
             truth[number].map { abs((sample.capture - $0).milliseconds) }
         }.sorted()
