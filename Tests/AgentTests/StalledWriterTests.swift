@@ -75,7 +75,12 @@ private final class StallingWriter: StreamWriter {
         try await recorder.prepare(
             description, WriterPlace(folder: folder.path, clockDomain: "host"), start: start,
             stop: start + .seconds(Double(total) / 30))
-        deliver(0..<61)
+        // In portions that the smallest ring holds: the writer may not have begun.
+        for portion in [0..<30, 30..<60] {
+            deliver(portion)
+            await recorder.settle()
+        }
+        deliver(60..<61)
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 disk.arrived.wait()
