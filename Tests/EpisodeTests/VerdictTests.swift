@@ -170,6 +170,7 @@ internal import Timing
                           "color" : "green",
                           "dropped" : 0,
                           "expected" : 300,
+                          "first_after_start_ms" : 20,
                           "kind" : "video",
                           "largest_gap_ms" : 34,
                           "reasons" : [

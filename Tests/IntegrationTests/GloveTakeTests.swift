@@ -54,7 +54,7 @@ internal import Timing
         ] {
             let name = file.hasPrefix("ego") ? "tactile_left" : "tactile_right"
             let host = String(file.split(separator: "/")[0])
-            let rows = try Files.read("\(folder)/data/\(host).\(name).jsonl").split(separator: 0x0A)
+            let rows = try Files.read("\(folder)/hosts/\(host)/\(name).jsonl").split(separator: 0x0A)
             // Three seconds and the tail of the stop chirp at 100 rows a second.
             #expect(rows.count >= 300, "\(file)")
             let first = try JSONText.decode(JSONValue.self, from: Array(try #require(rows.first)))
