@@ -31,7 +31,7 @@ internal import Testing
                 == "rig.json5: 'rate' is 1000; legal is a whole number from 1 to 240")
         #expect(
             message { let _: ChirpPreset = try config.word("mode") }
-                == "rig.json5: 'mode' is 'fast'; legal is one of 'ultrasonic', 'audible', 'off'")
+                == "rig.json5: 'mode' is 'fast'; legal is one of 'ultrasonic', 'audible', 'off', 'custom'")
         var first = try #require(try config.objects("streams").first)
         #expect(
             message { _ = try first.string("id", legal: "a name") }
