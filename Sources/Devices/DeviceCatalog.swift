@@ -3,7 +3,7 @@ package import Protocol
 /// The only list of kinds.
 package enum DeviceCatalog {
     package static let kinds: [any DeviceKind.Type] = [
-        V4L2CameraKind.self, ALSAMicrophoneKind.self, GloveKind.self,
+        V4L2CameraKind.self, ALSAMicrophoneKind.self, GloveKind.self, Go3SCameraKind.self,
         EmulatedCameraKind.self, EmulatedMicrophoneKind.self, EmulatedIMUKind.self,
     ]
 

@@ -114,7 +114,9 @@ extension CaptureAgent {
                 slot.stage = error == nil ? .running : .closed
                 slot.description = description ?? slot.description
                 slot.meter = RateMeter()
-                slot.stall = StallWatch(rate: slot.description?.nominalRate, start: HostClock.now)
+                // A camera that records by itself delivers nothing to wait for.
+                slot.stall =
+                    slot.camera == nil ? StallWatch(rate: slot.description?.nominalRate, start: HostClock.now) : nil
             }
         }
     }
@@ -236,6 +238,7 @@ extension CaptureAgent {
     }
 
     private func undo(_ plan: TakePlan, hasFolder: Bool) async {
+        for slot in slots { await abandonClip(slot) }
         await stopDelivery()
         for slot in slots {
             await slot.recorder.discard()

@@ -179,6 +179,7 @@ extension CaptureAgent {
                 .invalidTransition, "host \(host): \(request.episode) is still being written; stop the take first")
         }
         if isLast(request.episode), session.state == .stopping { transition(.ingest) }
+        await bringClips(record)
         return FileList(episode: request.episode, files: try await archive.list(request.episode))
     }
 

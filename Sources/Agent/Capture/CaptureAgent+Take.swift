@@ -21,13 +21,15 @@ extension CaptureAgent {
             gate.arm(at: commit.start)
             let stop = machine.end?.at ?? commit.limit
             let inTake = slots.filter { $0.stage == .running && $0.error == nil && $0.description != nil }
-            let sound = SoundChoice.Pair(configuration.sound, among: inTake.compactMap(\.description))
+            let recorded = inTake.filter { $0.camera == nil }.compactMap(\.description)
+            let sound = SoundChoice.Pair(configuration.sound, among: recorded)
             for note in sound.notes { publish(.warning, take: plan.take, note) }
             var place = WriterPlace(folder: folder, clockDomain: host.rawValue, longest: stop - commit.start)
             place.encoding = configuration.encoding
             for slot in inTake {
                 guard let description = slot.description else { continue }
                 slot.isInTake = true
+                guard slot.camera == nil else { continue }
                 place.sound = sound.involves(slot.stream) ? sound.feed : nil
                 try await slot.recorder.prepare(description, place, start: commit.start, stop: stop)
             }
@@ -41,6 +43,7 @@ extension CaptureAgent {
         guard case .message(let message) = handle(.prepared(take: plan.take, failure: failure)) else { return }
         answerCommit(message)
         if case .committed = message {
+            startClips(plan)
             countDown(plan, to: commit.start)
             tell("\(plan.episode) begins in \(((commit.start - HostClock.now).milliseconds / 10).rounded() / 100) s")
         }
@@ -145,7 +148,7 @@ extension CaptureAgent {
 
     private func finish(_ plan: TakePlan, _ commit: Commit, at stop: Timestamp<HostTime>, reason: String) async {
         do { try await scribe.stopping() } catch { writingFailed(error) }
-        var entries = await closeStreams()
+        var entries = await closeStreams(home.episode(plan.episode))
         var errors = slots.filter { !$0.isInTake }.compactMap(\.error)
         for slot in slots where !slot.isInTake { entries.append(Self.absent(slot)) }
         for entry in entries { errors += entry.errors.prefix(3).map { "\(entry.id): \($0)" } }
@@ -180,11 +183,15 @@ extension CaptureAgent {
         if lease.holder(at: HostClock.now) == nil { rest() }
     }
 
-    private func closeStreams() async -> [ManifestStream] {
+    private func closeStreams(_ folder: String) async -> [ManifestStream] {
         let loop = loop
+        // Unstructured, since a slot is this actor's own: the cameras are stopped while the files are closed.
+        let cameras = slots.filter { $0.isInTake && $0.camera != nil }.map(\.stream).map { stream in
+            Task { await self.endClip(stream, folder) }
+        }
         // All the sound must be there before the video is closed that it is heard in.
         await withTaskGroup(of: Void.self) { group in
-            for slot in slots where slot.isInTake {
+            for slot in slots where slot.isInTake && slot.camera == nil {
                 let (recorder, device, stuck) = (slot.recorder, slot.device, slot.stuck)
                 group.addTask {
                     await recorder.awaitGate()
@@ -193,8 +200,8 @@ extension CaptureAgent {
                 }
             }
         }
-        return await withTaskGroup(of: (Int, ManifestStream?).self) { group in
-            for (index, slot) in slots.enumerated() where slot.isInTake {
+        var all = await withTaskGroup(of: (Int, ManifestStream?).self) { group in
+            for (index, slot) in slots.enumerated() where slot.isInTake && slot.camera == nil {
                 let recorder = slot.recorder
                 group.addTask { (index, await recorder.finish()) }
             }
@@ -212,6 +219,21 @@ extension CaptureAgent {
             }
             return entries
         }
+        for camera in cameras { if let entry = await camera.value { all.append(entry) } }
+        return all
+    }
+
+    private func endClip(_ stream: StreamID, _ folder: String) async -> ManifestStream? {
+        guard let slot = slots.first(where: { $0.stream == stream }) else { return nil }
+        let entry = await endClip(slot, folder: folder)
+        await Self.stop(slot.device, slot.stuck, loop: loop)
+        slot.clipTask = nil
+        (slot.stage, slot.hasStopped) = (.open, true)
+        if slot.error != nil, !slot.stuck.value {
+            slot.stage = .closed
+            await slot.device.close()
+        }
+        return entry
     }
 
     /// A configured stream that had no part in the take.

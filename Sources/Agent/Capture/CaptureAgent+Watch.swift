@@ -59,7 +59,7 @@ extension CaptureAgent {
         }
     }
 
-    private func streamFailed(_ slot: StreamSlot, _ text: String) {
+    func streamFailed(_ slot: StreamSlot, _ text: String) {
         guard slot.error == nil else { return }
         slot.error = text
         note(.streamFailed, slot.stream, text)

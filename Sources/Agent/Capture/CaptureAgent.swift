@@ -50,6 +50,9 @@ package actor CaptureAgent {
     let store: TakeStore
     let scribe: EpisodeScribe
     let archive: EpisodeArchive
+    let clips: ClipIngest
+    /// Where a clip's small files are written.
+    nonisolated let clipLoop = EventLoop(name: "sidecar")
     let tell: @Sendable (String) -> Void
 
     var session = AgentStateMachine()
@@ -93,10 +96,12 @@ package actor CaptureAgent {
     ///   - home: where state and episodes are.
     ///   - hostUUID: the identity of the host.
     ///   - ring: the limits of the streams' rings.
+    ///   - networkTool: what takes the host into a camera's network and back.
     ///   - tell: takes a line for a person at each step of a take; must not block.
     package init(
         _ configuration: AgentConfiguration, home: AgentHome, hostUUID: UniqueID,
-        ring: SampleRing.Limits = SampleRing.Limits(), tell: @escaping @Sendable (String) -> Void = { _ in }
+        ring: SampleRing.Limits = SampleRing.Limits(), networkTool: any NetworkTool = NetworkManager(),
+        tell: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.configuration = configuration
         self.home = home
@@ -108,6 +113,7 @@ package actor CaptureAgent {
         store = TakeStore(home: home, host: configuration.host)
         scribe = EpisodeScribe(host: configuration.host, hostUUID: hostUUID)
         archive = EpisodeArchive(home: home, host: configuration.host)
+        clips = ClipIngest(home: home, reserve: configuration.reserveBytes, tool: networkTool, tell: tell)
         (events, eventSink) = AsyncStream.makeStream(of: HostEvent.self, bufferingPolicy: .bufferingNewest(1_024))
         ringLimits = ring
     }
@@ -125,6 +131,7 @@ package actor CaptureAgent {
             tell("recovered \(sentence)")
         }
         try makeSlots()
+        await recoverClips()
         freeBytes = (try? Files.freeSpace(at: home.episodes)) ?? 0
         scheduleTick()
     }

@@ -165,6 +165,7 @@ package enum AgentTasks {
 
     /// Repairs the episodes that a dead agent left; gives back one sentence for each.
     package static func recover(home: AgentHome, host: HostID) async throws -> [String] {
+        await ClipIngest(home: home, reserve: 0, tell: { _ in }).restoreNetwork()
         let store = TakeStore(home: home, host: host)
         try await store.load()
         return try await store.recover()

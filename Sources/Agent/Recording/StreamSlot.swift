@@ -10,6 +10,10 @@ final class StreamSlot {
     enum Stage { case closed, opening, open, running }
 
     let device: any CaptureDevice
+    /// The same device, when it records by itself.
+    let camera: (any ClipCamera)?
+    /// Begins its clip; what is known of it at the start, nil when it didn't begin.
+    var clipTask: Task<PendingClip?, Never>?
     let recorder: StreamRecorder
     var stage = Stage.closed
     var description: StreamDescription?
@@ -28,6 +32,7 @@ final class StreamSlot {
 
     init(_ device: any CaptureDevice, recorder: StreamRecorder) {
         self.device = device
+        camera = device as? any ClipCamera
         self.recorder = recorder
     }
 
@@ -42,6 +47,7 @@ final class StreamSlot {
     /// Before a take.
     func clear() {
         error = nil
+        clipTask = nil
         (isInTake, hasFirstSample, hasStopped) = (false, false, false)
     }
 

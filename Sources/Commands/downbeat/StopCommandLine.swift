@@ -1,4 +1,5 @@
 internal import Coordinator
+internal import Episode
 internal import Platform
 internal import Protocol
 
@@ -38,6 +39,7 @@ enum IngestCommand {
         summary: "Bring the files of a finished take home, merge and judge it; goes on where it broke off.",
         operands: "EPISODE",
         options: [
+            CommandOption("from", value: "DIR", help: "take a wrist camera's clips out of this folder"),
             CommandOption("wait", value: "SECONDS", help: "how long hosts are waited for (5)"),
             CommandOption("json", help: "print one JSON object at the end"),
         ],
@@ -48,13 +50,51 @@ enum IngestCommand {
             throw UsageError(program: syntax.program, message: "name one episode")
         }
         let episode = try RigRun.episode(word)
+        if let source = parsed.value("from") { return try await byHand(word, from: source, parsed, surroundings) }
         let record = TakeJournal(home: surroundings.home).record(of: episode)
-        if record?.phase == .sealed { throw ResumeError.sealed(episode) }
-        let hosts = record?.hostsWithFilesElsewhere
+        var hosts = record?.hostsWithFilesElsewhere
+        if record?.phase == .sealed {
+            hosts = (try? RigRun.folder(word, home: surroundings.home)).map { ClipsAtHome.waiting(in: $0) }
+            guard hosts?.isEmpty == false else { throw ResumeError.sealed(episode) }
+        }
         return try await ResumedTake.run(
             parsed, surroundings, program: syntax.program, hosts: hosts?.isEmpty == false ? hosts : nil,
             mayBeAlone: hosts?.isEmpty == true
         ) { rig in try await rig.ingest(episode) }
+    }
+
+    /// Clips that a person has copied: into what is home, and merged again.
+    private static func byHand(
+        _ word: String, from source: String, _ parsed: CommandSyntax.Parsed, _ surroundings: Surroundings
+    ) async throws -> ExitCode {
+        guard Files.isFolder(source) else { throw CommandFailure(.notFound, "\(source): there is no such folder") }
+        let folder = try RigRun.folder(word, home: surroundings.home)
+        let name = FilePath.name(of: folder)
+        guard !ClipsAtHome.waiting(in: folder).isEmpty else {
+            throw CommandFailure(.refused, "\(name): it waits for no clip")
+        }
+        let journal = TakeJournal(home: surroundings.home)
+        var record = EpisodeID(rawValue: name).flatMap { journal.record(of: $0) }
+        // What came with the hosts' lists is looked at anew.
+        for index in record?.hosts.indices ?? 0..<0 { record?.hosts[index].files = nil }
+        let known = record
+        let (report, seal) = try await EventLoop(name: "clips").run {
+            let report = try ClipsAtHome.place(from: source, in: folder)
+            return (report, try EpisodeSealer.mergeAgain(folder: folder, record: known, journal: journal))
+        }
+        if parsed.has("json") {
+            try RigRun.print(
+                .object([
+                    "episode": .string(name), "verdict": .string(seal.verdict.color.rawValue),
+                    "placed": .array(report.placed.map { .string($0) }),
+                    "failed": .array(report.failed.map { .string($0) }), "folder": .string(folder),
+                ]))
+        } else {
+            for line in report.placed { StandardOutput.write("\(line)\n") }
+            for line in report.failed { StandardOutput.write("not found: \(line)\n") }
+            StandardOutput.write("\(name): \(seal.verdict.color.rawValue)\n")
+        }
+        return report.failed.isEmpty && seal.verdict.color != .red ? .good : .failed
     }
 }
 

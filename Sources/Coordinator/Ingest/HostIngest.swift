@@ -51,6 +51,7 @@ package struct HostIngest: Sendable {
             }
         }
         await writer.clean()
+        try await writer.forgetClips(besides: plan.files)
         // A host that misses this keeps the word 'finished' in its list; nothing else hangs on it.
         _ = try? await link.request(.ingested(IngestRequest(episode: episode)), timeout: .seconds(5))
         return list

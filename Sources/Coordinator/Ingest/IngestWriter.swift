@@ -33,6 +33,14 @@ actor IngestWriter {
         return (missing, bytes)
     }
 
+    /// A clip that has come since isn't waited for any more.
+    func forgetClips(besides files: [FileEntry]) throws {
+        let listed = Set(files.map(\.path))
+        for name in try Files.list(folder) where name.contains(".pending.") && name.hasSuffix(".json") {
+            if !listed.contains(name) { try Files.remove("\(folder)/\(name)") }
+        }
+    }
+
     func makeSpace(_ bytes: Int64, _ ledger: SpaceLedger) throws { try ledger.promise(bytes, at: folder) }
 
     /// Whether the file is here with the right content; what is here with another content is removed.

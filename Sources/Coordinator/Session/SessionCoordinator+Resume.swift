@@ -38,14 +38,23 @@ extension SessionCoordinator {
     ///
     /// - Throws: `ResumeError`.
     package func ingest(_ episode: EpisodeID) async throws -> TakeReport {
-        let record = try await takeRecord(of: episode)
+        var record = try await takeRecord(of: episode)
         let running = running(record)
         guard running.isEmpty else { throw ResumeError.stillRecording(episode, on: running) }
-        if record.phase == .sealed { throw ResumeError.sealed(episode) }
         if record.phase == .aborted { throw ResumeError.aborted(episode) }
-        let machine = TakeMachine(resuming: record, ingests: true, now: HostClock.rigNow)
+        if record.phase == .sealed {
+            // A sealed take is ingested again only for the clips that were still on cameras.
+            let hosts = ClipsAtHome.waiting(in: folder(record.settings))
+            guard !hosts.isEmpty else { throw ResumeError.sealed(episode) }
+            record.phase = .ingesting
+            for index in record.hosts.indices where hosts.contains(record.hosts[index].host) {
+                record.hosts[index].phase = .finished
+            }
+        }
+        let resumed = record
+        let machine = TakeMachine(resuming: resumed, ingests: true, now: HostClock.rigNow)
         return await perform(machine) { coordinator in
-            coordinator.feedSnapshots(record)
+            coordinator.feedSnapshots(resumed)
             // Nothing is running, so nobody has to be waited for.
             coordinator.beginIngestOfWhatIsThere()
         }

@@ -130,7 +130,7 @@ package struct EpisodeMerger {
                 found.rows = rows
                 var entry = MergedStreamMaker.make(found, name: name, record: record, clock: clock(record.host))
                 entry.timestampsPath = stamps.map { "timestamps/\($0)" }
-                for media in [stream.media].compactMap({ $0 }) + stream.segments {
+                for media in [stream.media].compactMap({ $0 }) + stream.segments.filter({ $0 != stream.media }) {
                     let file = name + Self.suffix(media, of: stream)
                     try data.link("\(record.folder)/\(media)", as: file)
                     if media == stream.media { entry.filePath = "data/\(file)" }

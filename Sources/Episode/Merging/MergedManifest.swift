@@ -130,7 +130,15 @@ package struct MergedStream: Codable, Sendable, Hashable {
     package var lastRig: Timestamp<RigTime>?
     package var lastBound: Interval?
     package var timestampSource: String?
+    /// The anchor of a clip: when its camera acknowledged the start, host and rig time, and how far that may be off; the
+    /// first frame came after it, and how long after the camera doesn't say.
+    package var acknowledgedStart: Timestamp<HostTime>?
+    package var acknowledgedRig: Timestamp<RigTime>?
+    package var acknowledgedUncertainty: Interval?
     package var errors: [String]
+
+    /// A clip of a camera that recorded by itself: it has no stamps, and its sound aligns it.
+    package var isClip: Bool { kind == .video && timestampsPath == nil && capabilities.requiresIngest }
 
     private enum CodingKeys: String, CodingKey {
         case id = "stream_id"
@@ -156,6 +164,9 @@ package struct MergedStream: Codable, Sendable, Hashable {
         case lastRig = "last_rig_ns"
         case lastBound = "last_bound_ns"
         case timestampSource = "timestamp_source"
+        case acknowledgedStart = "acknowledged_start_ns"
+        case acknowledgedRig = "acknowledged_start_rig_ns"
+        case acknowledgedUncertainty = "acknowledged_uncertainty_ns"
         case errors
     }
 }

@@ -13,6 +13,8 @@ enum MergedStreamMaker {
         let isAligned = reason == nil
         let firstRig = isAligned ? first.flatMap { clock?.rig($0) } : nil
         let lastRig = isAligned ? last.flatMap { clock?.rig($0) } : nil
+        let acknowledged = stream.acknowledgedStart.flatMap { clock?.rig($0) }
+        let doubt = stream.acknowledgedUncertainty.map { $0 + (acknowledged?.bound ?? .zero) }
         return MergedStream(
             id: name, host: record.host, hostStream: stream.id, kind: stream.kind,
             capabilities: stream.capabilities
@@ -25,6 +27,8 @@ enum MergedStreamMaker {
             largestGap: Interval(nanoseconds: rows?.largestGap ?? 0), first: first, last: last, isAligned: isAligned,
             unalignedReason: reason, firstRig: firstRig?.time, firstBound: firstRig?.bound, lastRig: lastRig?.time,
             lastBound: lastRig?.bound, timestampSource: stream.entry?.timestampSource,
+            acknowledgedStart: stream.acknowledgedStart, acknowledgedRig: acknowledged?.time,
+            acknowledgedUncertainty: doubt,
             errors: stream.entry?.errors ?? [])
     }
 
@@ -41,6 +45,7 @@ enum MergedStreamMaker {
         -> String?
     {
         if stream.isPending { return "its clip is still on the camera" }
+        if stream.isClip { return "its camera gives no time stamps: its sound aligns it" }
         if !hasRows { return "it has no time stamps" }
         if let foreign { return "its stamps are of the clock '\(foreign)', which nothing relates to the host's" }
         return clock == nil ? "the clock of its host was never compared with the rig's" : nil

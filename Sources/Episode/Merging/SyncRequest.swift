@@ -63,7 +63,7 @@ package struct SyncRequest: Codable, Sendable, Hashable {
     /// From the streams of a merged episode.
     ///
     /// Left out are sound, streams without rows (a server refuses the whole job for one), and clips that are still on a
-    /// camera; `leftOut` says so. The primary is the leader's first video, else the first video, else the first sensor.
+    /// camera; `leftOut` says so. A camera's clip with sound is in it without rows. The primary is the leader's first video, else the first video, else the first sensor.
     /// Nil when nothing is left to be aligned.
     package static func make(_ merged: MergedManifest) -> (request: SyncRequest?, leftOut: [EpisodeNote]) {
         var leftOut: [EpisodeNote] = []
@@ -86,7 +86,10 @@ package struct SyncRequest: Codable, Sendable, Hashable {
             (hosts[$0].id == merged.leader ? 0 : 1, $0) < (hosts[$1].id == merged.leader ? 0 : 1, $1)
         }
         let places = order.flatMap { host in hosts[host].streams.indices.map { (host, $0) } }
-        let video = places.first { hosts[$0.0].streams[$0.1].path != nil }
+        // A clip without stamps can't be what others are aligned to, as long as there is another.
+        let clips = Set(merged.streams.filter(\.isClip).map(\.id))
+        let videos = places.filter { hosts[$0.0].streams[$0.1].path != nil }
+        let video = videos.first { !clips.contains(hosts[$0.0].streams[$0.1].id) } ?? videos.first
         if let primary = video ?? places.first { hosts[primary.0].streams[primary.1].isPrimary = true }
         return (SyncRequest(hosts: hosts), leftOut)
     }
@@ -94,6 +97,8 @@ package struct SyncRequest: Codable, Sendable, Hashable {
     private static func objection(_ stream: MergedStream) -> String? {
         if stream.isPending { return "its clip is still on the camera" }
         if stream.kind == .video && stream.filePath == nil { return "its video is missing" }
+        // A clip of a wrist camera comes without stamps, as from SyncField: a server aligns it by the chirps in its sound.
+        if stream.isClip { return stream.capabilities.providesAudioTrack ? nil : "it has neither stamps nor sound" }
         if stream.timestampsPath == nil { return "it has no time stamps" }
         return stream.rows == 0 ? "it has no samples" : nil
     }

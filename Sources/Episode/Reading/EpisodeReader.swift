@@ -100,7 +100,10 @@ package struct EpisodeReader {
             note(.warning, "\(error)")
         }
         for index in record.streams.indices {
-            record.streams[index].entry = record.manifest?.streams.first { $0.id.rawValue == record.streams[index].id }
+            let entry = record.manifest?.streams.first { $0.id.rawValue == record.streams[index].id }
+            record.streams[index].entry = entry
+            record.streams[index].acknowledgedStart = entry?.acknowledgedStart
+            record.streams[index].acknowledgedUncertainty = entry?.acknowledgedUncertainty
             record.streams[index].nominalRate = record.streams[index].entry?.description?.nominalRate
         }
     }
@@ -183,7 +186,9 @@ package struct EpisodeReader {
     private mutating func readRows(_ stream: inout StreamRecord) {
         guard let stamps = stream.stamps else {
             if !stream.isPending {
-                note(.warning, "it has no time stamp file: only its sound can align it", stream: stream.id)
+                note(
+                    stream.isClip ? .information : .warning,
+                    "it has no time stamp file: only its sound can align it", stream: stream.id)
             }
             return
         }
@@ -202,9 +207,10 @@ package struct EpisodeReader {
         guard names.contains(name) else { return }
         stream.isPending = stream.media == nil && stream.segments.isEmpty
         let value = object(name)
-        // Swift writes camelCase, Kotlin snake_case.
-        stream.acknowledgedStart = (value?["bleAckMonotonicNs"] ?? value?["ble_ack_monotonic_ns"])?.integer
-            .map { Timestamp(nanoseconds: $0) }
+        let clip = (try? Files.read("\(folder)/\(name)", limit: 1 << 20))
+            .flatMap { try? PendingClip(reading: $0, stream: stream.id) }
+        stream.acknowledgedStart = clip?.acknowledged
+        stream.acknowledgedUncertainty = clip?.uncertainty
         if value?["ble_ack_monotonic_ns"] != nil, record.dialect == .swift { record.dialect = .kotlin }
         if name == tentative {
             note(.warning, "the camera was told to start, and that it stopped is written nowhere", stream: stream.id)

@@ -113,6 +113,8 @@ package struct StreamRecord: Sendable, Hashable {
     package var isPending: Bool
     /// When the camera acknowledged its start, host time: the only anchor of a pending clip.
     package var acknowledgedStart: Timestamp<HostTime>?
+    /// Half the round trip of that; nil when nobody wrote it down.
+    package var acknowledgedUncertainty: Interval?
     /// Pieces of one clip, in order, when the camera cut it.
     package var segments: [String]
     /// It isn't in the manifest.
@@ -127,6 +129,12 @@ package struct StreamRecord: Sendable, Hashable {
         isPending = false
         segments = []
         isUndeclared = false
+    }
+
+    /// A clip of a camera that recorded by itself: it has no stamps, and its sound aligns it.
+    package var isClip: Bool {
+        kind == .video && stamps == nil
+            && (capabilities?.requiresIngest == true || acknowledgedStart != nil || !segments.isEmpty)
     }
 
     /// Samples that have a stamp or are there by count.

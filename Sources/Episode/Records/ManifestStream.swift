@@ -81,6 +81,9 @@ package struct ManifestStream: Codable, Sendable, Hashable {
     package var timestampSource: String?
     /// Frames whose stamp in the container had to be moved on, since it wasn't later than the one before.
     package var adjustedStamps: Int64?
+    /// Of a camera that records by itself: when the acknowledgement of its start was read, and half the round trip.
+    package var acknowledgedStart: Timestamp<HostTime>?
+    package var acknowledgedUncertainty: Interval?
     /// The sound that is in a video beside its frames.
     package var sound: SoundRecord?
     /// What was measured of the device's own clock over the take.
@@ -138,6 +141,8 @@ package struct ManifestStream: Codable, Sendable, Hashable {
         case last = "last_capture_ns"
         case timestampSource = "timestamp_source"
         case adjustedStamps = "adjusted_stamps"
+        case acknowledgedStart = "acknowledged_start_ns"
+        case acknowledgedUncertainty = "acknowledged_uncertainty_ns"
         case sound = "audio_track"
         case deviceClock = "device_clock"
         case errors

@@ -150,6 +150,13 @@ package enum EpisodeRecovery {
     private static func complete(_ stream: inout ManifestStream, folder: String, _ sentences: inout [String]) throws {
         guard stream.status == .recording else { return }
         let media = "\(folder)/\(stream.filePath)"
+        let id = stream.id.rawValue
+        let waits = [PendingClip.path(folder, id), PendingClip.tentativePath(folder, id)].contains { Files.exists($0) }
+        if Files.size(media) == nil, waits {
+            stream.status = .pending
+            stream.errors.append(ClipPlacement.waiting)
+            return
+        }
         let rowsPath = stream.kind == .sensor ? media : "\(folder)/\(stream.timestampsPath ?? "")"
         let rows = Files.size(rowsPath) == nil ? nil : try RowFile.read(rowsPath)
         stream.first = rows?.first.map { Timestamp(nanoseconds: $0) }

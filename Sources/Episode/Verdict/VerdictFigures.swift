@@ -15,6 +15,8 @@ package struct VerdictFigures: Sendable {
         package var firstAfterStart: Interval?
         package var lastBeforeStop: Interval?
         package var isPending: Bool
+        /// A clip without stamps of a camera that recorded by itself.
+        package var isClip = false
         package var status: String?
         package var isAligned: Bool
         package var unalignedReason: String?
@@ -116,6 +118,7 @@ package struct VerdictFigures: Sendable {
                 figures.dropped = stream.dropped
                 figures.largestGap = stream.largestGap
                 figures.isPending = stream.isPending
+                figures.isClip = stream.isClip
                 figures.status = stream.status
                 figures.isAligned = stream.isAligned
                 figures.unalignedReason = stream.unalignedReason

@@ -162,7 +162,7 @@ package struct VerdictRules: Sendable {
 
     private func timeReasons(_ stream: VerdictFigures.Stream, _ name: String) -> [EpisodeVerdict.Reason] {
         var reasons: [EpisodeVerdict.Reason] = []
-        if !stream.isAligned {
+        if !stream.isAligned, !stream.isClip {
             let why = stream.unalignedReason ?? "its time on the rig isn't known"
             reasons.append(.init(.amber, "\(name) is unaligned: \(why)"))
         }
@@ -183,7 +183,7 @@ package struct VerdictRules: Sendable {
     }
 
     private func countReasons(_ stream: VerdictFigures.Stream, _ name: String) -> [EpisodeVerdict.Reason] {
-        guard stream.kind == .video else { return [] }
+        guard stream.kind == .video, !stream.isClip else { return [] }
         if stream.rows == 0 { return [.init(.red, "\(name) has no time stamps")] }
         guard let frames = stream.containerFrames, frames != stream.rows else { return [] }
         return [.init(.red, "\(name) has \(frames) frames and \(stream.rows) time stamps")]
