@@ -2,7 +2,7 @@ package import Devices
 internal import Episode
 internal import Platform
 package import Protocol
-internal import Timing
+package import Timing
 
 /// Brings the clips of cameras that record by themselves into their episodes, before these are handed over.
 ///
