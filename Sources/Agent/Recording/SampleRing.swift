@@ -52,6 +52,9 @@ package final class SampleRing: SampleSink {
     private struct State {
         /// Set in a take.
         var takeBytes = 0
+        /// Samples from here on aren't written: the first one tells the writer so, the others aren't kept.
+        var stop: Timestamp<HostTime>?
+        var hasPassed = false
         var entries: [Entry?] = []
         var head = 0
         var bytes = 0
@@ -87,6 +90,11 @@ package final class SampleRing: SampleSink {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             state.arrivals.samples += Self.weight(sample)
             state.arrivals.last = now
+            if let stop = state.stop, sample.capture >= stop {
+                // A writer that is behind at T1 must not lose for them what lies before it.
+                if state.hasPassed { return nil }
+                state.hasPassed = true
+            }
             Self.append(.sample(sample), to: &state)
             trim(&state, newest: sample.capture)
             return Self.wakeUp(&state)
@@ -111,12 +119,14 @@ package final class SampleRing: SampleSink {
     /// `bytesPerSecond` is what the stream is known to deliver; the ring holds the span of it and a quarter more, when
     /// that is more than the limit for all streams.
     package func beginTake(
-        at start: Timestamp<HostTime>, bytesPerSecond: Double = 0, wake: @escaping @Sendable () -> Void
+        at start: Timestamp<HostTime>, until stop: Timestamp<HostTime>? = nil, bytesPerSecond: Double = 0,
+        wake: @escaping @Sendable () -> Void
     ) {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             let wanted = min(max(bytesPerSecond, 0) * limits.span.seconds * 1.25, Double(limits.mostBytes))
             state.takeBytes = max(limits.takeBytes, Int(wanted))
             state.start = start
+            (state.stop, state.hasPassed) = (stop, false)
             state.overflow = nil
             state.wake = wake
             state.isWoken = false
@@ -125,10 +135,16 @@ package final class SampleRing: SampleSink {
         wake?()
     }
 
+    /// T1 was moved; what lies before the new one and came after the old one is kept from now on.
+    package func moveEnd(to stop: Timestamp<HostTime>) {
+        state.withLock { state in (state.stop, state.hasPassed) = (stop, false) }
+    }
+
     /// The take is over: the newest samples are kept again.
     package func endTake() {
         state.withLock { state in
             state.start = nil
+            (state.stop, state.hasPassed) = (nil, false)
             state.wake = nil
             state.overflow = nil
         }

@@ -94,13 +94,15 @@ package actor StreamRecorder {
         entry = ManifestStream(description)
         gate = StampGate(start: start, stop: stop, audio: description.audio)
         writer = try makeWriter(description, place)
-        ring.beginTake(at: start, bytesPerSecond: StreamCost.delivered(description)) { [weak self] in self?.drainSoon()
+        ring.beginTake(at: start, until: stop, bytesPerSecond: StreamCost.delivered(description)) { [weak self] in
+            self?.drainSoon()
         }
         scheduleSync()
     }
 
     /// Moves T1; from any thread, and before any sample that comes in later.
     package nonisolated func closeGate(at stop: Timestamp<HostTime>) {
+        ring.moveEnd(to: stop)
         loop.perform { [weak self] in self?.assumeIsolated { $0.gate?.stop = stop } }
     }
 
